@@ -1,5 +1,7 @@
 //! What a training found out about each cell, for people, exports and `status --json`.
 
+use colltune_core::catalogue::{self, Steering, Variant};
+use colltune_core::library::Library;
 use colltune_core::model::Source;
 use colltune_core::space::Cell;
 use colltune_core::variant::DEFAULT;
@@ -100,5 +102,27 @@ impl CellStatistics {
 
     pub fn variant(&self, name: &str) -> Option<&VariantStatistics> {
         self.variants.iter().find(|variant| variant.name == name)
+    }
+
+    /// The algorithm of the library's own that may stand in for its default in tables, which can name no other: the best
+    /// variant, else the fastest one. The rule is the training's (`replaces_default`), which asks more of what
+    /// is not the best; what was never measured has not met it.
+    pub fn native(&self, library: Library) -> Option<(&VariantStatistics, Variant)> {
+        let gain = |one: &VariantStatistics| match one.contrast {
+            _ if one.name == self.best => f64::INFINITY,
+            Some(contrast) => contrast.gain,
+            None => 0.0,
+        };
+        let fitting = self.variants.iter().filter(|one| self.may_stand(one));
+        let own = fitting.filter_map(|one| {
+            let known = catalogue::find(library, self.cell.collective, &one.name)?;
+            (known.steering != Steering::None).then_some((one, known))
+        });
+        own.max_by(|(a, _), (b, _)| gain(a).total_cmp(&gain(b)))
+    }
+
+    /// Whether a training says that a variant may stand in for the default where it was measured.
+    pub fn may_stand(&self, one: &VariantStatistics) -> bool {
+        self.source == Source::Measured && one.replaces_default && one.name != DEFAULT
     }
 }

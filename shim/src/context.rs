@@ -3,22 +3,45 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use colltune_core::component;
-use colltune_core::context::{Context, Machine};
+use colltune_core::context::told;
+use colltune_core::context::{Context, DataKey, Machine};
 use colltune_core::library::Library;
+use colltune_files::{MODEL_BYTES_MAX, read_text};
 
+use crate::handout::OwnData;
 use crate::steer;
 
 /// More than the kernel says of one processor.
 const FIRST_PROCESSOR_BYTES: u64 = 4096;
 
+/// Whose data the job's are: what was learned on this library, with this job's transport and with what the library was
+/// told of its algorithms; another one's says nothing of it. On rank 0.
+pub fn own_data(library: Library) -> OwnData {
+    let environment = environment();
+    let mut told_by = told::settings(&environment, library);
+    if let Some(told) = steer::told() {
+        told_by.retain(|(name, _)| !name.starts_with(told::OPEN_MPI));
+        told_by.extend(told);
+    }
+    let content = |file: &str| read_text(Path::new(file), MODEL_BYTES_MAX).ok();
+    OwnData {
+        key: DataKey::of_job(&environment, library, &told_by, content),
+        told_by,
+    }
+}
+
+fn environment() -> Vec<(String, String)> {
+    let all = std::env::vars_os();
+    all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
 /// The context of the job as this rank sees it. Reads the environment and two files of the kernel's, at start.
 pub fn read(library: Library, shares_processors: bool) -> Context {
-    let texts = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    };
-    let environment: Vec<_> = std::env::vars_os().filter_map(texts).collect();
+    let environment = environment();
     let machine = Machine {
         processor: &processor(),
         kernel: &kernel(),

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bincode::{Decode, Encode};
 use colltune_core::catalogue::{self, Steering};
-use colltune_core::context::{Context, DataKey, Machine};
+use colltune_core::context::DataKey;
 use colltune_core::decide::rules::{JobTerms, TablesFrom};
 use colltune_core::decide::table::CellTable;
 use colltune_core::environment;
@@ -19,6 +19,7 @@ use colltune_core::prior::simulated::{self, Simulated};
 use colltune_core::request::{self, Forced, Mode};
 use colltune_core::roster::hash_bytes;
 use colltune_core::settings::{Settings, SummaryTo};
+use colltune_core::variant::DEFAULT;
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
 
 use crate::site::{self, Version};
@@ -40,6 +41,27 @@ pub struct Handout {
     pub ledger: Option<String>,
     /// The site folder whose switch the job heeds.
     pub site: Option<String>,
+    /// What the library was told of its algorithms, which keeps the job's records apart; empty where nothing.
+    pub told: String,
+}
+
+/// Whose data a job's are, and the settings by which its library was told which algorithms to run.
+pub struct OwnData {
+    pub key: DataKey,
+    pub told_by: Vec<(String, String)>,
+}
+
+/// Looks for that.
+pub type AskOwnData = fn(Library) -> OwnData;
+
+impl OwnData {
+    /// Where nobody asks.
+    fn usual(library: Library) -> OwnData {
+        OwnData {
+            key: library.into(),
+            told_by: Vec::new(),
+        }
+    }
 }
 
 /// What rank 0 found, with the messages that it has for the user.
@@ -106,8 +128,13 @@ fn flight_folder(variables: &[(String, String)]) -> Option<String> {
 
 /// Reads the environment and the database. On rank 0 only.
 ///
-/// `nodes` and `ppn` are those of the world: cells that it cannot reach are left out.
-pub fn read(variables: &[(String, String)], library: Library, nodes: u64, ppn: u64) -> Found {
+/// `nodes` and `ppn` are those of the world: cells that it cannot reach are left out. `own` is asked where
+/// anything is tuned.
+pub fn read(
+    variables: &[(String, String)],
+    (library, own): (Library, AskOwnData),
+    (nodes, ppn): (u64, u64),
+) -> Found {
     let mut warnings = Vec::new();
     let seed = Seed::draw();
     let handout = match read_request(variables, library, &seed.job, &mut warnings) {
@@ -115,7 +142,7 @@ pub fn read(variables: &[(String, String)], library: Library, nodes: u64, ppn: u
             request,
             seed,
             variables,
-            library,
+            (library, own),
             (nodes, ppn),
             &mut warnings,
         ),
@@ -228,6 +255,20 @@ impl Request {
         (self.log, self.flight) = (None, None);
     }
 
+    /// Next to tables that are in force nobody could run the library's own choice.
+    fn turn_off_beside_tables(&mut self, told_by: &[(String, String)], warnings: &mut Vec<String>) {
+        let named = told_by
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let named: Vec<String> = named.collect();
+        warnings.push(format!(
+            "COLLTUNE_MODE=tables runs what tables hold next to the library's own choice, and cannot where the library \
+             is told another one, by {}; start the job without; collectives run untuned",
+            named.join(", ")
+        ));
+        self.turn_off();
+    }
+
     /// Says why the job runs untuned, and what to do.
     fn untuned(&self, problem: String) -> String {
         match &self.version {
@@ -244,7 +285,7 @@ fn read_database(
     mut request: Request,
     seed: Seed,
     variables: &[(String, String)],
-    library: Library,
+    (library, own): (Library, AskOwnData),
     (nodes, ppn): (u64, u64),
     warnings: &mut Vec<String>,
 ) -> Option<Handout> {
@@ -259,6 +300,13 @@ fn read_database(
     if !settings.programs().allow(&own_program()) {
         request.turn_off();
     }
+    let OwnData { key, told_by } = match request.mode {
+        Mode::Off => OwnData::usual(library),
+        _ => own(library),
+    };
+    if request.mode == Mode::Tables && !told_by.is_empty() {
+        request.turn_off_beside_tables(&told_by, warnings);
+    }
     let machine = settings.machine.clone().unwrap_or_else(machine_name);
     if let SummaryTo::File(file) = &mut settings.summary
         && let Ok(whole) = std::path::absolute(&*file)
@@ -266,7 +314,14 @@ fn read_database(
         *file = whole.to_string_lossy().into_owned();
     }
     let of_mode = request.db.as_deref().filter(|_| request.mode != Mode::Off);
-    let model = match of_mode.map(|db| read_model(db, &data_key(library), (nodes, ppn))) {
+    let read = |db: &Path, key: &DataKey| read_model(db, key, (nodes, ppn));
+    let mut found = of_mode.map(|db| read(db, &key));
+    // What was learned of the library's own choice is the best guess of what beats another one, of which nothing was.
+    let is_guess = matches!(found, Some(Ok(None))) && key.told.is_some() && !request.mode.records();
+    if is_guess {
+        found = of_mode.map(|db| read(db, &key.untold()));
+    }
+    let mut model = match found {
         // Nothing is drawn, so there are no cells.
         None if request.mode == Mode::Off => {
             Model::initial_within(&settings, library, &machine, 0, 0)
@@ -285,6 +340,20 @@ fn read_database(
             return None;
         }
     };
+    if is_guess {
+        // Nobody knows what is gained.
+        model.cells.iter_mut().for_each(|entry| entry.gain = 1.0);
+    }
+    if request.mode == Mode::Tables {
+        model.confine_to_tables();
+        if model.cells.iter().all(|entry| entry.best == DEFAULT) {
+            warnings.push(
+                "COLLTUNE_MODE=tables finds nothing to watch: of no algorithm of the library's own it was learned that \
+                 it may replace the default"
+                    .to_owned(),
+            );
+        }
+    }
     let site = request.version.map(|version| version.site);
     let database = request.db.as_deref().filter(|_| site.is_none());
     let ledger = database.map(|db| {
@@ -316,7 +385,7 @@ fn read_database(
             None => TablesFrom::Database,
         },
     };
-    let database = database.filter(|_| terms.records());
+    let database = database.filter(|_| terms.records() && !is_guess);
     let incoming = database.and_then(|db| make_incoming(db, terms.mode, warnings));
     Some(Handout {
         job,
@@ -326,6 +395,7 @@ fn read_database(
         incoming,
         ledger,
         site: site.map(|site| site.to_string_lossy().into_owned()),
+        told: key.told.map(|told| told.to_string()).unwrap_or_default(),
     })
 }
 
@@ -341,7 +411,7 @@ fn make_incoming(db: &Path, mode: Mode, warnings: &mut Vec<String>) -> Option<St
     let folder = db.join("incoming");
     match std::fs::create_dir_all(&folder) {
         Ok(()) => Some(folder.to_string_lossy().into_owned()),
-        Err(_) if mode == Mode::Exploit => None,
+        Err(_) if mode.exploits() => None,
         Err(error) => {
             warnings.push(format!(
                 "failed to make {}: {error}; nothing is recorded",
@@ -433,15 +503,6 @@ fn read_simulated(db: &Path, library: Library) -> Result<Option<(Library, Simula
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("read {}: {error}", file.display())),
     }
-}
-
-/// What was learned on this library with this job's transport; another one's says nothing of it.
-fn data_key(library: Library) -> DataKey {
-    let environment: Vec<_> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
-    let transport = Context::new(&environment, library, Machine::default()).transport;
-    DataKey { library, transport }
 }
 
 /// The model in force, as far as a job on so many nodes and ranks of one reaches; `None` before any training.

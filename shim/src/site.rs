@@ -71,6 +71,7 @@ pub fn is_off(site: &Path, reason: &str) -> String {
 pub fn mode(asked: Option<Mode>, warnings: &mut Vec<String>) -> Mode {
     match asked {
         None | Some(Mode::Exploit) => Mode::Exploit,
+        Some(Mode::Tables) => Mode::Tables,
         Some(Mode::Off) => Mode::Off,
         Some(Mode::Explore) => {
             warnings.push(

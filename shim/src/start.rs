@@ -24,6 +24,7 @@ use crate::abi::{self, Comm};
 use crate::account::{Account, Destination, Threads};
 use crate::clock::{Conversion, Reading};
 use crate::code_pages;
+use crate::context;
 use crate::fault_tolerance;
 use crate::fence;
 use crate::flight::Flight;
@@ -96,6 +97,7 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
     );
     let manager = Manager::find(library, &library_text);
     let identity = identity(variables, library);
+    let read = |extent| handout::read(variables, (library, context::own_data), extent);
     // Where all ranks are on one node rank 0 reads before the others go.
     let mut early = None;
     let on_one_node = (1, u64::from(n_ranks));
@@ -105,14 +107,7 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
         &manager,
         identity,
         variables,
-        || {
-            early = Some(handout::read(
-                variables,
-                library,
-                on_one_node.0,
-                on_one_node.1,
-            ))
-        },
+        || early = Some(read(on_one_node)),
     )?;
 
     let own_card = Card {
@@ -134,7 +129,7 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
     let handout = hand_out(pmpi, &handles, rank, || {
         let found = early
             .filter(|_| (nodes, ppn) == on_one_node)
-            .unwrap_or_else(|| handout::read(variables, library, nodes, ppn));
+            .unwrap_or_else(|| read((nodes, ppn)));
         found.warnings.iter().for_each(|warning| say(warning));
         found.handout
     });
@@ -235,6 +230,7 @@ fn build(
         flight,
         ledger,
         site,
+        told,
     } = handout;
     let mut rules = Rules::new(terms, library, Telling::Needed);
     let mut first_variant = [0; Collective::ALL.len()];
@@ -248,6 +244,7 @@ fn build(
         rules: &rules,
         log: log.as_deref(),
         incoming: incoming.as_deref(),
+        told: &told,
         rank,
         node_of_rank: &node_of_rank,
         shares_processors,

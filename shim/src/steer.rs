@@ -15,9 +15,9 @@ pub use reduce_scatter::reduce_scatter_apart;
 #[cfg(mpi = "openmpi")]
 mod openmpi;
 #[cfg(mpi = "openmpi")]
-pub use openmpi::{CarrierComms, Steer, component};
+pub use openmpi::{CarrierComms, Steer, component, told};
 
 #[cfg(not(mpi = "openmpi"))]
 mod mpich;
 #[cfg(not(mpi = "openmpi"))]
-pub use mpich::{CarrierComms, Steer, component};
+pub use mpich::{CarrierComms, Steer, component, told};

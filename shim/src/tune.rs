@@ -18,6 +18,7 @@ use colltune_core::collective::Collective;
 use colltune_core::decide::call::SharedCall;
 use colltune_core::decide::hopeless::KnownHopeless;
 use colltune_core::decide::rules::Rules;
+use colltune_core::request::Mode;
 
 use crate::account::Account;
 use crate::call_log::CallLog;
@@ -166,8 +167,12 @@ impl Tuner {
         messages::free(self.messages, self.pmpi);
         let demoted = self.demoted.load(Ordering::Relaxed);
         if demoted > 0 && self.rank() == 0 {
+            let then = match self.rules.terms.mode {
+                Mode::Tables => "train and export anew",
+                _ => "train anew",
+            };
             say(&format!(
-                "{demoted} choices were slower than the library's own, which ran instead from there on: train anew"
+                "{demoted} choices were slower than the library's own, which ran instead from there on: {then}"
             ));
         }
         self.keep_records();

@@ -29,6 +29,7 @@ mod duty;
 
 mod fingerprint;
 mod forcing;
+mod learned;
 mod memory;
 mod nodes;
 mod slurm;
@@ -41,6 +42,7 @@ pub use duty::DutyCycle;
 pub use fingerprint::{Fingerprint, fingerprint_of, fingerprints, fingerprints_of};
 pub use forcing::own_forcing;
 pub use job::{Job, Part, is_root, job, part};
+pub use learned::learned;
 pub use library::{Mpi, colltune, target_folder};
 pub use nodes::{all_right_on, between_nodes, count_nodes, on_nodes};
 pub use outcome::Outcome;

@@ -159,7 +159,7 @@ on_each_library! {
     fn unknown_values_are_named_with_the_allowed_ones(mpi: Mpi) {
         let db = folder();
         let tuned = || tuned(mpi).db(db.path());
-        warns(tuned().mode("exploid"), &["\"exploid\"", "explore, exploit, record, off", "COLLTUNE_MODE"]);
+        warns(tuned().mode("exploid"), &["\"exploid\"", "explore, exploit, tables, record, off", "COLLTUNE_MODE"]);
         warns(tuned().force("allreduce=native:rink"), &["native:rink", "nearest of its", "`colltune variants` lists all", "COLLTUNE_FORCE"]);
         warns(tuned().force("allreduse=default"), &["\"allreduse\"", "allreduce, bcast", "COLLTUNE_FORCE"]);
         warns(tuned().force("allreduce"), &["\"allreduce\"", "COLLECTIVE=VARIANT"]);

@@ -7,11 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use colltune_core::collective::Collective;
-use colltune_core::model::Model;
-use colltune_core::settings::Settings;
 use colltune_tests::{
-    Job, LoggedCall, Mpi, Trace, assert_ranks_agree, folder, job, on_each_library, read_log, tool,
-    traces,
+    Job, LoggedCall, Mpi, Trace, assert_ranks_agree, folder, job, learned, on_each_library,
+    read_log, tool, traces,
 };
 
 const RANKS: u32 = 2;
@@ -51,20 +49,7 @@ fn last(calls: &[LoggedCall], n: usize) -> Vec<&str> {
 
 /// A database in whose generation 1 `best` is the choice for every allreduce.
 fn database(mpi: Mpi, best: &str) -> tempfile::TempDir {
-    let mut model = Model::initial(&Settings::default(), mpi.library(), "test");
-    model.generation = 1;
-    let reduced = model.cells.iter_mut();
-    for entry in reduced.filter(|entry| entry.cell.collective == Collective::Allreduce) {
-        best.clone_into(&mut entry.best);
-        entry.gain = 1.37;
-    }
-    let db = folder();
-    let library = db.path().join(mpi.library().to_string());
-    let generation = library.join("generations/000001");
-    fs::create_dir_all(&generation).unwrap();
-    fs::write(generation.join("probabilities.json"), model.to_json()).unwrap();
-    fs::write(library.join("CURRENT"), "000001\n").unwrap();
-    db
+    learned(mpi, Collective::Allreduce, best, None)
 }
 
 on_each_library! {

@@ -266,7 +266,7 @@ impl Database {
         Ok(libraries)
     }
 
-    /// What has data or generations here: each library with each transport, sorted.
+    /// What has data or generations here: each library with each transport, and with what it was told; sorted.
     pub fn keys(&self) -> Result<Vec<DataKey>, DbError> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.root).map_err(at("read the folder", &self.root))? {

@@ -21,7 +21,8 @@
 //! DB/tune/               HASH.json and HASH.lock of each line that `colltune tune` tunes
 //! DB/tables/KEY/         tables for jobs without colltune, written by `colltune tune`
 //! ```
-//! LIBRARY is as in `openmpi-4.1.4`; KEY is the same, and behind an `@` its transport where jobs were told one.
+//! LIBRARY is as in `openmpi-4.1.4`; KEY is the same, and behind an `@` its transport where jobs were told one, behind
+//! another one what the library was told of its algorithms: `openmpi-4.1.4@default@told-1f2e3d4c`.
 //!
 //! Modules stand in the order of the data: where things are ([`database`], [`folder`], [`write`]), who may change them
 //! ([`share`], [`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), whose they were ([`runs`], [`owners`],

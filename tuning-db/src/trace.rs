@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
+use colltune_core::context::told::{self, ToldWord};
 use colltune_core::context::{Context, DataKey, Transport};
 use colltune_core::library::Library;
 use colltune_core::record::{self, Header, RECORD_BYTES, Record};
@@ -202,9 +203,16 @@ fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String
     if !context.is_valid() {
         return Err("its header holds a context that cannot be one".to_owned());
     }
+    let told = match context.column(told::COLUMN) {
+        "" => None,
+        name => Some(ToldWord::from_name(name).ok_or_else(|| {
+            format!("its header names {name:?} as what the library was told, which is nothing")
+        })?),
+    };
     let key = DataKey {
         library,
         transport: context.transport,
+        told,
     };
     let written = records.len();
     let damage = damaged_records(bytes);

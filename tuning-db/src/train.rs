@@ -41,7 +41,7 @@ pub struct TrainReport {
     pub libraries: Vec<LibraryReport>,
 }
 
-/// What a training did for one library, with one transport.
+/// What a training did for the data of one key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LibraryReport {
     pub library: DataKey,
@@ -146,7 +146,7 @@ pub fn train(
     })
 }
 
-/// The training of one library with one transport.
+/// The training of one key.
 struct Training<'a> {
     db: &'a Database,
     key: &'a DataKey,
@@ -284,8 +284,16 @@ impl Training<'_> {
         })
     }
 
-    /// Runs whose library was set up in another way are one data set, which somebody should know.
+    /// Runs whose library was set up in another way are one data set, which somebody should know, as that those are
+    /// another one whose library was told what to run.
     fn warn_of_settings(&mut self, store: &Store) {
+        if self.key.told.is_some() {
+            self.warnings.push(format!(
+                "{}: in its runs the library was told which algorithms to run, by tables or by variables; they are learned \
+                 from apart, and no tables are made of them",
+                self.key
+            ));
+        }
         let place = COLUMNS.iter().position(|name| *name == "settings");
         let of = |run: &Run| place.map(|place| run.context[place].clone());
         let different: BTreeSet<String> = store.runs().filter_map(of).collect();

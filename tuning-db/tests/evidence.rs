@@ -238,6 +238,32 @@ fn two_transports_in_one_batch_are_two_data_sets() {
 }
 
 #[test]
+fn runs_whose_library_was_told_its_algorithms_are_another_data_set() {
+    let (_folder, db) = database("");
+    let told = |job: &str, word: &str| Run {
+        context: vec![("told".to_owned(), word.to_owned())],
+        ..small(job)
+    };
+    small("a").write(&db.incoming()).unwrap();
+    told("b", "told-00c0ffee").write(&db.incoming()).unwrap();
+    told("c", "told-tea").write(&db.incoming()).unwrap();
+    let report = trained(&db);
+    assert_eq!(report.ingest.quarantined.len(), 2, "{report:?}");
+    let key: DataKey = format!("{LIBRARY}@default@told-00c0ffee").parse().unwrap();
+    assert_eq!(db.keys().unwrap(), [DataKey::from(LIBRARY), key.clone()]);
+    for library in &report.libraries {
+        assert_eq!(counted(library), (1, 600, 300), "{}", library.library);
+    }
+    let warned = |text: &&String| text.contains("no tables are made of them");
+    assert_eq!(
+        report.ingest.warnings.iter().filter(warned).count(),
+        1,
+        "{report:?}"
+    );
+    assert_eq!(key.untold(), DataKey::from(LIBRARY));
+}
+
+#[test]
 fn traces_that_name_no_possible_transport_are_refused() {
     let (_folder, db) = database("");
     let spoilt = Run {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use colltune_core::model::{CellModel, Share, Source};
+use colltune_core::model::{CellModel, Native, Share, Source};
 use colltune_core::variant::DEFAULT;
 use nalgebra::{DMatrix, DVector};
 use rand::SeedableRng;
@@ -149,10 +149,16 @@ pub fn measured(
         probability: 0.0,
     });
     let silent = silent.filter(|_| context.settings.explore_total > 0.0);
+    let native = statistics.native(context.library);
+    let native = native.filter(|(one, _)| one.name != statistics.best);
     let entry = CellModel {
         source: Source::Measured,
         best: name(best),
         gain: gain.gain,
+        native: native.map(|(one, _)| Native {
+            name: one.name.clone(),
+            gain: one.contrast.map_or(1.0, |contrast| contrast.gain),
+        }),
         variants: drawn
             .map(|(place, &probability)| Share {
                 name: name(place),

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use colltune_core::account::{JobFacts, JobSummary};
 use colltune_core::decide::rules::JobTerms;
-use colltune_core::request::Mode;
 use colltune_core::roster;
 
 use super::Account;
@@ -53,7 +52,7 @@ impl Account {
             nodes,
             ppn,
             seed: terms.seed,
-            runs_choices: terms.mode == Mode::Exploit && terms.cells.generation > 0,
+            runs_choices: terms.mode.exploits() && terms.cells.generation > 0,
             started_unix_ms: self.began_unix_ms,
             ..JobFacts::default()
         }

@@ -4,6 +4,7 @@
 use std::io;
 
 use colltune_core::collective::Collective;
+use colltune_core::context::told;
 use colltune_core::decide::rules::Rules;
 use colltune_core::library::Library;
 use colltune_core::record::Header;
@@ -50,6 +51,8 @@ pub struct JobFacts<'a> {
     pub log: Option<&'a str>,
     /// The folder of traces, if anything is recorded.
     pub incoming: Option<&'a str>,
+    /// What the library was told of its algorithms; empty where nothing.
+    pub told: &'a str,
     pub rank: u32,
     pub node_of_rank: &'a [u32],
     /// Whether this rank's node has more ranks than processors.
@@ -166,7 +169,11 @@ fn header(job: &JobFacts) -> Header {
         false => hash_bytes(2, boot.as_bytes()),
     };
     let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let context = context::read(job.library, job.shares_processors);
+    let mut context = context::read(job.library, job.shares_processors);
+    if !job.told.is_empty() {
+        let column = (told::COLUMN.to_owned(), job.told.to_owned());
+        context.columns.push(column);
+    }
     let variants = Collective::ALL.into_iter().flat_map(|collective| {
         let names = job.rules.names[collective.index()].iter();
         names.map(move |name| (collective, name.clone()))

@@ -13,6 +13,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use colltune_core::catalogue::{Steering, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::component::{self, Component};
+use colltune_core::context::told::OPEN_MPI;
 
 use crate::abi::Comm;
 use crate::library::{self, Pmpi};
@@ -63,6 +64,42 @@ impl CarrierComms {
             carrier.free(pmpi);
         }
     }
+}
+
+/// What the component of our variants was told of its algorithms, in the environment or in a file of parameters, by the
+/// variables' names there. `None` where it cannot be asked.
+pub fn told() -> Option<Vec<(String, String)>> {
+    let lookup = Lookup::new()?;
+    let is_on = lookup
+        .storage(c"tuned", c"use_dynamic_rules")?
+        .cast::<bool>();
+    // SAFETY: the variable is a bool in static storage.
+    if !unsafe { *is_on } {
+        return Some(Vec::new());
+    }
+    let file = lookup
+        .storage(c"tuned", c"dynamic_rules_filename")?
+        .cast::<*const c_char>();
+    // SAFETY: the storage of a string variable holds a pointer to a string or null.
+    let file = unsafe { (!(*file).is_null()).then(|| CStr::from_ptr(*file)) };
+    let file = file.map(|file| file.to_string_lossy().into_owned());
+    let file = file.map(|file| ("dynamic_rules_filename".to_owned(), file));
+    let forced = Collective::ALL.into_iter().flat_map(|collective| {
+        let variable = |suffix: &str| {
+            let name = format!("{collective}_algorithm{suffix}");
+            let value = lookup.int(c"tuned", &std::ffi::CString::new(&*name).ok()?)?;
+            Some((name, value.to_string()))
+        };
+        let algorithm = variable("").filter(|(_, value)| value != "0");
+        let segsize = algorithm.as_ref().and_then(|_| variable("_segmentsize"));
+        algorithm.into_iter().chain(segsize)
+    });
+    let all = file.into_iter().filter(|(_, file)| !file.is_empty());
+    let all = all.chain(forced);
+    Some(
+        all.map(|(name, value)| (format!("{OPEN_MPI}{name}"), value))
+            .collect(),
+    )
 }
 
 /// The component that `default` is of.

@@ -14,6 +14,8 @@ pub mod library;
 
 pub mod presets;
 
+pub mod tables;
+
 pub mod shim;
 
 pub mod container;

@@ -30,7 +30,8 @@ impl Published {
     }
 }
 
-/// Loads the generation in force: of the library `key`, else of the only trained one (of `product`).
+/// Loads the generation in force: of the library `key`, else of the only trained one (of `product`) that itself chose
+/// its algorithms. Who names a product makes tables for it.
 ///
 /// Errors: no trained library, several of them and none named, a generation that cannot be read.
 pub fn load(db: &Path, key: Option<&str>, product: Option<Product>) -> anyhow::Result<Published> {
@@ -79,6 +80,13 @@ fn choose_library(
                 product.title()
             )));
         }
+        if let (Some(product), true) = (product, library.told.is_some()) {
+            return Err(usage(format!(
+                "export {library} in the format of {}: in its jobs the library was told which algorithms to run, and a \
+                 table made of them would lose that; take `--format csv`, or tune in jobs without such settings",
+                product.title()
+            )));
+        }
         if !found.contains(&library) {
             bail!(
                 "find {key} in {}: it holds {}",
@@ -91,11 +99,15 @@ fn choose_library(
     let trained = generation::trained(db)?;
     let candidates = if trained.is_empty() { &found } else { &trained };
     let fits = |key: &&DataKey| product.is_none_or(|product| product == key.library.product);
-    let fitting: Vec<DataKey> = candidates.iter().filter(fits).cloned().collect();
+    let mut fitting: Vec<DataKey> = candidates.iter().filter(fits).cloned().collect();
+    if product.is_some() || fitting.iter().any(|key| key.told.is_none()) {
+        fitting.retain(|key| key.told.is_none());
+    }
     match &fitting[..] {
         [key] => Ok(key.clone()),
         [] => bail!(
-            "find a trained {}library in {}: it holds {}; run some jobs, then `colltune train --db {1}`",
+            "find a trained {}library that chose its own algorithms in {}: it holds {}; run some jobs, then `colltune \
+             train --db {1}`",
             product.map_or_else(String::new, |product| format!("{} ", product.title())),
             db.root().display(),
             listed(&found)

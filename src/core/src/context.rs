@@ -1,9 +1,11 @@
 //! What a job runs on beside its library: what decides which variant is fastest, and is no part of any call.
 //!
-//! The transport splits the data: times over TCP and over shared memory are two data sets (a [`DataKey`] each). The
-//! rest, as the processor's model and the library's other settings, are columns that whoever asks the data can group by.
-//! All is read off the environment of a rank, where launchers put what their command lines say, and off what the
-//! shim tells of the machine.
+//! The transport splits the data: times over TCP and over shared memory are two data sets (a [`DataKey`] each). So does
+//! what the library was told of its algorithms, which makes another default ([`ToldWord`]). The rest, as the model of the
+//! processor and the library's other settings, are columns that whoever asks the data can group by. All is read off the
+//! environment of a rank, where launchers put what their command lines say, and off what the shim tells of the machine.
+
+pub mod told;
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +17,8 @@ use crate::collective::Collective;
 use crate::library::{Library, LibraryError, Product};
 use crate::preset;
 use crate::select::mix;
+
+use self::told::ToldWord;
 
 /// Of a transport's name and a column's value; what is longer ends in a check word.
 const TRANSPORT_BYTES_MAX: usize = 60;
@@ -47,12 +51,14 @@ pub struct Machine<'a> {
     pub kernel: &'a str,
 }
 
-/// What keeps data apart within a database; displays as the folder's name, `openmpi-4.1.4` or
-/// `openmpi-4.1.4@ob1+tcp,vader`.
+/// What keeps data apart within a database; displays as the folder's name, `openmpi-4.1.4`,
+/// `openmpi-4.1.4@ob1+tcp,vader` or `openmpi-4.1.4@default@told-1f2e3d4c`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataKey {
     pub library: Library,
     pub transport: Transport,
+    /// `None` where the library itself chooses its algorithms.
+    pub told: Option<ToldWord>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -61,6 +67,8 @@ pub enum KeyError {
     Library(#[from] LibraryError),
     #[error("read the transport {0:?} of a key (it looks like openmpi-4.1.4@ob1+tcp,vader)")]
     Transport(String),
+    #[error("read {0:?} of a key (it looks like openmpi-4.1.4@default@told-1f2e3d4c)")]
+    Told(String),
 }
 
 impl Context {
@@ -156,8 +164,11 @@ impl fmt::Display for Transport {
 
 impl From<Library> for DataKey {
     fn from(library: Library) -> DataKey {
-        let transport = Transport::default();
-        DataKey { library, transport }
+        DataKey {
+            library,
+            transport: Transport::default(),
+            told: None,
+        }
     }
 }
 
@@ -169,9 +180,38 @@ impl From<&DataKey> for DataKey {
 
 impl fmt::Display for DataKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.transport.is_default() {
-            true => write!(f, "{}", self.library),
-            false => write!(f, "{}@{}", self.library, self.transport),
+        write!(f, "{}", self.library)?;
+        if !self.transport.is_default() || self.told.is_some() {
+            write!(f, "@{}", self.transport)?;
+        }
+        match &self.told {
+            Some(told) => write!(f, "@{told}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl DataKey {
+    /// The data of a job on `library` in whose environment these variables stand. `told_by` are the settings that told
+    /// the library which algorithms to run ([`told::settings`]), `content` reads a file that one of them names.
+    pub fn of_job(
+        environment: &[(String, String)],
+        library: Library,
+        told_by: &[(String, String)],
+        content: impl Fn(&str) -> Option<String>,
+    ) -> DataKey {
+        DataKey {
+            library,
+            transport: Variables(environment).transport(library.product),
+            told: ToldWord::new(told_by, content),
+        }
+    }
+
+    /// The data of jobs that differ in nothing but in that their library itself chose its algorithms.
+    pub fn untold(&self) -> DataKey {
+        DataKey {
+            told: None,
+            ..self.clone()
         }
     }
 }
@@ -183,10 +223,19 @@ impl FromStr for DataKey {
         let Some((library, name)) = text.split_once('@') else {
             return Ok(text.parse::<Library>()?.into());
         };
-        let transport = Transport::from_name(name).filter(|transport| !transport.is_default());
+        let (name, told) = match name.split_once('@') {
+            Some((name, told)) => (name, Some(told)),
+            None => (name, None),
+        };
+        // Each key in one spelling.
+        let transport = Transport::from_name(name)
+            .filter(|transport| !name.is_empty() && (told.is_some() || !transport.is_default()));
+        let told = told
+            .map(|text| ToldWord::from_name(text).ok_or_else(|| KeyError::Told(text.to_owned())));
         Ok(DataKey {
             library: library.parse()?,
             transport: transport.ok_or_else(|| KeyError::Transport(name.to_owned()))?,
+            told: told.transpose()?,
         })
     }
 }
@@ -543,6 +592,8 @@ mod tests {
             "openmpi-4.1.4",
             "openmpi-4.1.4@ob1+tcp,vader",
             "mpich-4.0.2@ofi:tcp",
+            "openmpi-4.1.4@default@told-00c0ffee",
+            "openmpi-4.1.4@ob1+tcp,vader@told-00c0ffee",
         ] {
             assert_eq!(text.parse::<DataKey>().unwrap().to_string(), text);
         }
@@ -551,6 +602,10 @@ mod tests {
         for text in [
             "openmpi-4.1.4@",
             "openmpi-4.1.4@default",
+            "openmpi-4.1.4@default@",
+            "openmpi-4.1.4@@told-00c0ffee",
+            "openmpi-4.1.4@default@told-c0ffee",
+            "openmpi-4.1.4@default@told-00c0ffee@told-00c0ffee",
             "openmpi-4.1.4@a/b",
             "openmpi@ucx",
             "@ucx",

@@ -66,7 +66,7 @@ pub const VARIABLES: [Variable; 20] = [
     ),
     users(
         MODE,
-        "`explore`, `exploit`, `record` or `off`",
+        "`explore`, `exploit`, `tables`, `record` or `off`",
         &[Reader::Job, Reader::Command],
     ),
     users(

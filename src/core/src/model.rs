@@ -16,7 +16,7 @@ use crate::library::Library;
 use crate::prior::Prior;
 use crate::settings::Settings;
 use crate::space::{Cell, Range};
-use crate::variant::{DEFAULT, Family};
+use crate::variant::{DEFAULT, Family, VariantName};
 
 /// The version of the layout of `probabilities.json`.
 pub const SCHEMA: u32 = 1;
@@ -54,7 +54,17 @@ pub struct CellModel {
     pub best: String,
     /// The default's time over that variant's, by the training; 1 where nobody measured it.
     pub gain: f64,
+    /// What tables hold, which can name the library's own algorithms alone: the fastest of them that may stand in for
+    /// the default. `None` where that is `best`, or no one may.
+    pub native: Option<Native>,
     pub variants: Vec<Share>,
+}
+
+/// An algorithm of the library's own, and the default's time over its.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
+pub struct Native {
+    pub name: String,
+    pub gain: f64,
 }
 
 /// A cell as it is written: its ranges beside its choice.
@@ -68,6 +78,8 @@ struct CellRow {
     best: String,
     #[serde(skip_serializing_if = "is_no_gain")]
     gain: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native: Option<Native>,
     variants: Vec<Share>,
 }
 
@@ -95,6 +107,7 @@ impl From<CellModel> for CellRow {
             source: entry.source,
             best: entry.best,
             gain: entry.gain,
+            native: entry.native,
             variants: entry.variants,
         }
     }
@@ -121,6 +134,8 @@ struct UnreadCell<'a> {
     best: String,
     #[serde(default = "no_gain")]
     gain: f64,
+    #[serde(default)]
+    native: Option<Native>,
     #[serde(borrow)]
     variants: &'a RawValue,
 }
@@ -138,6 +153,7 @@ impl UnreadCell<'_> {
             source: self.source,
             best: self.best,
             gain: self.gain,
+            native: self.native,
             variants,
         })
     }
@@ -228,6 +244,7 @@ impl Model {
                     source: Source::Prior,
                     best: DEFAULT.to_owned(),
                     gain: no_gain(),
+                    native: None,
                     variants: drawn.iter().map(share).collect(),
                 }
             });
@@ -273,6 +290,13 @@ impl Model {
         Ok(model)
     }
 
+    /// Lets each cell run what tables hold when nothing is sampled: an algorithm of the library's own, or its default.
+    pub fn confine_to_tables(&mut self) {
+        for entry in &mut self.cells {
+            entry.confine_to_tables();
+        }
+    }
+
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a model holds only numbers, names and lists")
     }
@@ -310,13 +334,28 @@ impl Model {
 }
 
 impl CellModel {
+    fn confine_to_tables(&mut self) {
+        let family = |name: &str| name.parse::<VariantName>().map(|name| name.family);
+        if matches!(family(&self.best), Ok(Family::Default | Family::Native)) {
+            return;
+        }
+        let native = self.native.take().unwrap_or_else(|| Native {
+            name: DEFAULT.to_owned(),
+            gain: no_gain(),
+        });
+        (self.best, self.gain) = (native.name, native.gain);
+    }
+
     fn check(&self, known: &BTreeSet<String>) -> Result<(), String> {
         let is_known = |name: &str| known.contains(name);
-        if !is_known(&self.best) {
-            return Err(format!("unknown best variant {:?}", self.best));
-        }
-        if !(self.gain > 0.0 && self.gain.is_finite()) {
-            return Err(format!("{} has the gain {}", self.best, self.gain));
+        let native = self.native.iter().map(|native| (&native.name, native.gain));
+        for (name, gain) in std::iter::once((&self.best, self.gain)).chain(native) {
+            if !is_known(name) {
+                return Err(format!("unknown best variant {name:?}"));
+            }
+            if !(gain > 0.0 && gain.is_finite()) {
+                return Err(format!("{name} has the gain {gain}"));
+            }
         }
         let mut sum = 0.0;
         for share in &self.variants {
@@ -405,6 +444,41 @@ mod tests {
         assert_eq!(Model::from_json_within(&json, LIBRARY, 2, 4), Ok(reached));
         let refused = Model::from_json(&json, LIBRARY);
         assert!(matches!(refused, Err(ModelError::Json(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn confined_to_tables_a_cell_runs_an_algorithm_of_the_librarys_own_or_the_default() {
+        let native = |gain| {
+            let name = "native:ring".to_owned();
+            Some(Native { name, gain })
+        };
+        let cases = [
+            ("node:shm+ring", 2.0, native(1.5), "native:ring", 1.5),
+            ("node:shm+ring", 2.0, None, DEFAULT, 1.0),
+            ("native:basic_linear", 2.0, None, "native:basic_linear", 2.0),
+            (DEFAULT, 1.0, None, DEFAULT, 1.0),
+        ];
+        let of_allreduce = |entry: &&CellModel| entry.cell.collective == Collective::Allreduce;
+        let mut model = initial();
+        model.cells = vec![model.cells.iter().find(of_allreduce).unwrap().clone()];
+        for (best, gain, native, runs, gains) in cases {
+            let entry = &mut model.cells[0];
+            (entry.best, entry.gain, entry.native) = (best.to_owned(), gain, native);
+            let read = Model::from_json(&model.to_json(), LIBRARY);
+            let mut read = read.expect("what is written is read");
+            assert_eq!(read, model);
+            read.confine_to_tables();
+            assert_eq!(
+                (read.cells[0].best.as_str(), read.cells[0].gain),
+                (runs, gains)
+            );
+        }
+        for wrong in [("native:no_such", 1.5), ("native:ring", 0.0)] {
+            let (name, gain) = (wrong.0.to_owned(), wrong.1);
+            model.cells[0].native = Some(Native { name, gain });
+            let refused = model.check(LIBRARY);
+            assert!(matches!(refused, Err(ModelError::Cell { .. })), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -16,8 +16,10 @@ named! {
     pub enum Mode {
         /// Draw variants and record times.
         Explore = "explore",
-        /// Run the best known variant, record nothing.
+        /// Run the best known variant, record what watches over it.
         Exploit = "exploit",
+        /// The same of the library's own algorithms alone, as exported tables hold them.
+        Tables = "tables",
         /// Run the library's default, record times.
         Record = "record",
         /// Do nothing.
@@ -29,11 +31,16 @@ impl Mode {
     pub const fn records(self) -> bool {
         matches!(self, Mode::Explore | Mode::Record)
     }
+
+    /// Whether what was learned is run.
+    pub const fn exploits(self) -> bool {
+        matches!(self, Mode::Exploit | Mode::Tables)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
-    #[error("read the mode {0:?} (allowed: explore, exploit, record, off)")]
+    #[error("read the mode {0:?} (allowed: explore, exploit, tables, record, off)")]
     Mode(String),
     #[error("read the forced variant {text:?}: {problem}")]
     Force { text: String, problem: String },
@@ -154,7 +161,7 @@ mod tests {
         }
         let error = "exploid".parse::<Mode>().unwrap_err().to_string();
         assert!(
-            error.contains("exploid") && error.contains("exploit, record"),
+            error.contains("exploid") && error.contains("exploit, tables, record"),
             "{error}"
         );
     }

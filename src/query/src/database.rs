@@ -17,11 +17,16 @@ use crate::relation::{Journal, Named, Relation};
 use crate::row_group::{self, Counting, Role};
 
 /// Columns that say whose rows are.
-const WHOSE: [(&str, Domain); 2] = [("library", Domain::Text), ("machine", Domain::Text)];
-/// The same for what a training published.
-const OF_GENERATION: [(&str, Domain); 5] = [
+const WHOSE: [(&str, Domain); 3] = [
     ("library", Domain::Text),
     ("machine", Domain::Text),
+    ("told", Domain::Text),
+];
+/// The same for what a training published.
+const OF_GENERATION: [(&str, Domain); 6] = [
+    ("library", Domain::Text),
+    ("machine", Domain::Text),
+    ("told", Domain::Text),
     ("transport", Domain::Text),
     ("generation", Domain::Integer),
     ("in_force", Domain::Boolean),
@@ -196,13 +201,13 @@ fn of_generations<T: 'static>(
             numbers.insert(0, 0);
         }
         for number in numbers {
-            let [(_, library), (_, machine)] = asked.whose(key);
+            let [(_, library), (_, machine), (_, told)] = asked.whose(key);
             let transport = text(key.transport.name());
             let (is_in_force, place) = (number == in_force, whole(number));
             let in_force = Value::Integer(is_in_force.into());
             let (db, key) = (asked.db.clone(), key.clone());
             relation.fragments.push(Box::new(Made {
-                constants: vec![library, machine, transport, place, in_force],
+                constants: vec![library, machine, told, transport, place, in_force],
                 fields,
                 n_rows,
                 make: move || learned::read(&db, &key, number).map(rows),

@@ -24,11 +24,14 @@ impl Queried {
         Ok(Queried { db, keys, machine })
     }
 
-    /// The columns that say whose rows are, with their values.
-    pub fn whose(&self, key: &DataKey) -> [(&'static str, Value); 2] {
+    /// The columns that say whose rows are, with their values. The last one is empty where the library itself chose its
+    /// algorithms.
+    pub fn whose(&self, key: &DataKey) -> [(&'static str, Value); 3] {
+        let told = key.told.as_ref().map(ToString::to_string);
         [
             ("library", text(&key.library.to_string())),
             ("machine", text(&self.machine)),
+            ("told", text(&told.unwrap_or_default())),
         ]
     }
 }

@@ -8,7 +8,7 @@ use crate::relation::Named;
 /// stands what the learner goes by: the mean over all ranks where they agreed on it, else over those that recorded.
 const CALLS: &str = "
 CREATE VIEW calls AS
-SELECT library, machine, transport, job, comm, call, collective, variant, message_bytes, nodes, ppn, n_ranks,
+SELECT library, machine, told, transport, job, comm, call, collective, variant, message_bytes, nodes, ppn, n_ranks,
        min(generation) AS generation, max(drawn) AS drawn, count(*) AS records,
        max(max(duration_ns), 1) AS time_ns,
        max(coalesce(avg(mean_time_ns), avg(duration_ns)), 1.0) AS mean_time_ns,
@@ -18,7 +18,7 @@ SELECT library, machine, transport, job, comm, call, collective, variant, messag
            ELSE min(max(max(start_ns + duration_ns) - max(start_ns), 0), max(min(duration_ns), 1)) END), 1) AS work_ns
 FROM records
 WHERE manner = 'blocking' OR manner IS NULL
-GROUP BY library, machine, transport, job, comm, call, collective, message_bytes, variant, nodes, ppn, n_ranks;";
+GROUP BY library, machine, told, transport, job, comm, call, collective, message_bytes, variant, nodes, ppn, n_ranks;";
 
 /// What a row of the view is.
 pub const CALLS_ABOUT: &str = "one row per recorded blocking call: as its slowest recording rank saw it, and in the mean over the ranks";

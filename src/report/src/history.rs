@@ -272,6 +272,7 @@ mod tests {
             source: Source::Measured,
             best: "a".to_owned(),
             gain: 1.0,
+            native: None,
             variants: vec![share("a", first), share("b", 1.0 - first)],
         }
     }

@@ -53,6 +53,7 @@ pub fn database(library: Library, winners: &[(Range, Winners)], folder: &Path) -
                 source: Source::Measured,
                 best: (*best).to_owned(),
                 gain: 1.0,
+                native: None,
                 variants,
             });
         }

@@ -16,7 +16,7 @@ use colltune_db::site::Tables;
 use colltune_models::statistics::CellStatistics;
 
 use crate::export::notes::Notes;
-use crate::export::plan::{self, JobShape};
+use crate::export::plan::JobShape;
 use crate::export::{intel, mpich, openmpi, openmpi6};
 use crate::failure::usage;
 use crate::output;
@@ -59,13 +59,15 @@ pub fn of_every(db: &Path) -> anyhow::Result<Vec<Tables>> {
 /// reads none.
 fn of_libraries(db: &Path) -> anyhow::Result<Vec<(Tables, usize)>> {
     let mut all = Vec::new();
-    for key in generation::trained(&Database::open(db)?)? {
+    let trained = generation::trained(&Database::open(db)?)?;
+    // A table made of the others would lose what their libraries were told.
+    for key in trained.into_iter().filter(|key| key.told.is_none()) {
         let library = key.library;
         let published = published::load(db, Some(&key.to_string()), Some(library.product))?;
         let format = Format::of(library);
         let files = format.map(|format| files(&published, format, None));
         let files = files.transpose()?.unwrap_or_default();
-        let departs = |status: &&CellStatistics| plan::native(status, library).is_some();
+        let departs = |status: &&CellStatistics| status.native(library).is_some();
         let n_departing = published.cells.iter().filter(departs).count();
         all.push((Tables { key, files }, n_departing));
     }

@@ -15,7 +15,7 @@ use anyhow::Context;
 use colltune_core::library::{Abi, Product};
 use colltune_core::site::SiteState;
 use colltune_db::site::{About, ForJobs, MODULES, SiteFolder, Tables, VersionListed, publish};
-use colltune_db::{DataKey, Database};
+use colltune_db::{DataKey, Database, generation};
 use serde::Serialize;
 
 use super::export;
@@ -159,7 +159,8 @@ fn published(args: &Args, path: &Path) -> anyhow::Result<(SiteFolder, String)> {
     };
     let tables = export::of_every(db)?;
     let jobs = args.canary.map_or(ForJobs::All, ForJobs::Share);
-    let (site, version) = publish(path, &Database::open(db)?, &tables, jobs)?;
+    let db = Database::open(db)?;
+    let (site, version) = publish(path, &db, &tables, jobs)?;
     let mut done = match jobs {
         ForJobs::All => format!("version {version} is published\n"),
         ForJobs::Share(share) => {
@@ -169,12 +170,16 @@ fn published(args: &Args, path: &Path) -> anyhow::Result<(SiteFolder, String)> {
             )
         }
     };
-    done += &write_modules(&site, &tables)?;
+    done += &write_modules(&site, &generation::trained(&db)?, &tables)?;
     Ok((site, done))
 }
 
 /// Writes the module files, those of libraries that are new among them; says what could not be.
-fn write_modules(site: &SiteFolder, tables: &[Tables]) -> anyhow::Result<String> {
+fn write_modules(
+    site: &SiteFolder,
+    trained: &[DataKey],
+    tables: &[Tables],
+) -> anyhow::Result<String> {
     let path = site.path();
     if !modules::can_name(path) {
         progress::hint(format_args!(
@@ -183,9 +188,9 @@ fn write_modules(site: &SiteFolder, tables: &[Tables]) -> anyhow::Result<String>
         ));
         return Ok(String::new());
     }
-    let keys: Vec<&DataKey> = tables.iter().map(|one| &one.key).collect();
+    let keys = tables.iter().map(|one| &one.key);
     let mut abis: Vec<Abi> = Vec::new();
-    for abi in keys.iter().filter_map(abi_of) {
+    for abi in trained.iter().filter_map(abi_of) {
         if !abis.contains(&abi) {
             abis.push(abi);
         }
@@ -206,7 +211,7 @@ fn write_modules(site: &SiteFolder, tables: &[Tables]) -> anyhow::Result<String>
             )),
         }
     }
-    written.extend(keys.iter().filter_map(|key| modules::tables(path, key)));
+    written.extend(keys.filter_map(|key| modules::tables(path, key)));
     for module in &written {
         let Module {
             folder,
@@ -228,7 +233,7 @@ fn write_modules(site: &SiteFolder, tables: &[Tables]) -> anyhow::Result<String>
 }
 
 /// The shim of a library's jobs; Intel MPI's are started by `colltune run`, which tells the library its algorithms.
-fn abi_of(key: &&DataKey) -> Option<Abi> {
+fn abi_of(key: &DataKey) -> Option<Abi> {
     match key.library.product {
         Product::OpenMpi => Some(Abi::OpenMpi),
         Product::Mpich | Product::Cray | Product::Mvapich => Some(Abi::Mpich),

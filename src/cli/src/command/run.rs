@@ -22,7 +22,7 @@ use crate::launch::container::Container;
 use crate::launch::line::{Context, Line, find_launcher};
 use crate::launch::needs::{self, Needs};
 use crate::launch::prefix::{self, Assignments, Given};
-use crate::launch::{container, library, presets, queue, shim};
+use crate::launch::{container, library, presets, queue, shim, tables};
 use crate::parse::{RunsOn, mode, runs_on};
 use crate::progress;
 
@@ -33,6 +33,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let abis = libraries(&line, args.mpi.map(|told| told.abi))?;
     let library = library(args, &line, &abis);
     check_force(args, library)?;
+    let left_out = match library.filter(|_| request.asked().mode == Mode::Tables) {
+        Some(library) => tables_left_out(args, library, &line)?,
+        None => Vec::new(),
+    };
     let variables = match variables(&request, &line, &abis, library) {
         Ok(variables) => variables,
         Err(error) if args.strict => return Err(error),
@@ -41,7 +45,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             progress::hint(format_args!(
                 "failed to {error:#}; the job runs untuned (--strict refuses it)"
             ));
-            return start(&line, &vec![None; abis.len()]);
+            return start(&line, &vec![None; abis.len()], &[]);
         }
     };
     let given = abis.iter().zip(&line.contexts).map(|(abi, context)| {
@@ -50,7 +54,32 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             .transpose()
     });
     let given = given.collect::<Result<Vec<_>, _>>()?;
-    start(&line, &given)
+    if !left_out.is_empty() {
+        progress::hint(format_args!(
+            "this job runs without {}: its ranks run what `colltune export` would write now, next to the library's own \
+             choice",
+            left_out.join(", ")
+        ));
+    }
+    start(&line, &given, &left_out)
+}
+
+/// The variables by which tables would be in force beside what the ranks run in their place.
+fn tables_left_out(
+    args: &Args,
+    library: Library,
+    line: &Line,
+) -> anyhow::Result<Vec<&'static str>> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    match tables::left_out(library, &line.words, &names.collect::<Vec<_>>()) {
+        Ok(left_out) => Ok(left_out),
+        Err(problem) if args.strict || args.mode.is_some() => Err(usage(problem)),
+        // Who set a variable in a profile did not mean this job.
+        Err(problem) => {
+            progress::hint(format_args!("failed to {problem}"));
+            Ok(Vec::new())
+        }
+    }
 }
 
 /// What the ranks' environment says, and before that the database made ready.
@@ -78,6 +107,8 @@ Examples:
       Learn from what the runs recorded.
   colltune run --db ./hydra.db --mode exploit -- srun -n 128 ./solver
       Run the best known variants; record only what watches over them.
+  colltune run --db ./hydra.db --mode tables -- mpirun -n 8 ./solver
+      Watch exported tables: run the algorithms that they hold, next to the library's own choice.
   colltune run --force 'bcast=native:pipeline:segsize=32KiB' -- mpirun -n 8 ./solver
       One variant on every call that it applies to; `colltune variants` lists them.
   colltune run --summary runs.jsonl -- mpirun -n 8 ./solver
@@ -96,7 +127,8 @@ pub struct Args {
     /// The tuning database; made if it does not exist. Or a site folder, to exploit. Without one, nothing is tuned
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: Option<PathBuf>,
-    /// explore (draw and record), exploit (best known), record (default, timed), off
+    /// explore (draw and record), exploit (best known), tables (best known of the library's own algorithms), record
+    /// (default, timed), off
     /// [default: explore with a database, exploit with a site folder, else off]
     #[arg(long, value_parser = mode(), value_name = "MODE")]
     mode: Option<Mode>,
@@ -399,8 +431,8 @@ fn with_shim(abi: Abi, runtime: Option<String>, variables: &Assignments) -> anyh
     })
 }
 
-/// Replaces this process by the job.
-fn start(line: &Line, given: &[Option<Given>]) -> anyhow::Result<()> {
+/// Replaces this process by the job, whose environment lacks what is `left_out`.
+fn start(line: &Line, given: &[Option<Given>], left_out: &[&str]) -> anyhow::Result<()> {
     let own_preload = std::env::var_os("LD_PRELOAD");
     let mut command;
     if let Some(launcher) = line.launcher {
@@ -433,6 +465,9 @@ fn start(line: &Line, given: &[Option<Given>]) -> anyhow::Result<()> {
                 _ => command.env(name, value),
             };
         }
+    }
+    for name in left_out {
+        command.env_remove(name);
     }
     let error = command.exec();
     Err(error).with_context(|| format!("start {}", line.words[0].display()))

@@ -150,6 +150,10 @@ fn generations(db: &Database, args: &Args) -> anyhow::Result<Vec<Generation>> {
     } else if let trained @ [_, ..] = &generation::trained(db)?[..] {
         libraries = trained.to_vec();
     }
+    // What was learned where a library was told its algorithms is somebody's own.
+    if args.json && libraries.iter().any(|key| key.told.is_none()) && args.library.is_none() {
+        libraries.retain(|key| key.told.is_none());
+    }
     if args.json && libraries.len() > 1 {
         return Err(usage(format!(
             "choose a library: {}; name one with --library",

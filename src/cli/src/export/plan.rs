@@ -10,7 +10,7 @@ use colltune_core::library::Library;
 use colltune_core::model::Source;
 use colltune_core::space::Range;
 use colltune_core::variant::DEFAULT;
-use colltune_models::statistics::{CellStatistics, VariantStatistics};
+use colltune_models::statistics::CellStatistics;
 
 use super::notes::{OtherShape, ReplacedNote};
 use crate::published::Published;
@@ -163,7 +163,7 @@ pub fn rules(
             add(cell.bytes.lo, None);
             continue;
         }
-        let Some(native) = native(status, library) else {
+        let Some((_, native)) = status.native(library) else {
             tell(DEFAULT, reason_against(status, winner.as_ref()));
             add(cell.bytes.lo, None);
             continue;
@@ -214,37 +214,11 @@ pub fn rules(
     rules
 }
 
-/// The library's own algorithm that may stand in for its default in a cell: the best variant, else the fastest one.
-/// The rule is the training's (`replaces_default`), which asks more of what is not the best; what was never measured
-/// has not met it.
-pub fn native(status: &CellStatistics, library: Library) -> Option<Variant> {
-    let own = |name: &str| {
-        let known = catalogue::find(library, status.cell.collective, name)?;
-        (known.steering != Steering::None).then_some(known)
-    };
-    let replaces = |one: &&VariantStatistics| may_stand(status, one);
-    let gain = |one: &VariantStatistics| match one.contrast {
-        _ if one.name == status.best => f64::INFINITY,
-        Some(contrast) => contrast.gain,
-        None => 0.0,
-    };
-    let fitting = status.variants.iter().filter(replaces);
-    let fitting = fitting.filter_map(|one| Some((gain(one), own(&one.name)?)));
-    fitting
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, known)| known)
-}
-
-/// Whether a training says that a variant may stand in for the default where it was measured.
-fn may_stand(status: &CellStatistics, one: &VariantStatistics) -> bool {
-    status.source == Source::Measured && one.replaces_default && !catalogue::is_default(&one.name)
-}
-
 /// Why the best variant of a cell does not stand in a table.
 fn reason_against(status: &CellStatistics, winner: Option<&Variant>) -> String {
     let proven = status
         .variant(&status.best)
-        .is_some_and(|one| may_stand(status, one));
+        .is_some_and(|one| status.may_stand(one));
     match winner {
         Some(_) if !proven => "it is not shown to be faster than the default by measurement",
         Some(winner) if winner.steering != Steering::None => "a better one stands",

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use colltune_core::catalogue::{self, Steering};
 use colltune_core::collective::Collective;
+use colltune_core::context::{DataKey, told};
 use colltune_core::environment;
 use colltune_core::library::{Library, Product};
 use colltune_core::preset::{self, Choice, Preset};
@@ -13,7 +14,8 @@ use colltune_core::request::{Forced, Mode};
 use colltune_core::settings::{Reproducible, Settings};
 use colltune_core::space::Range;
 use colltune_core::variant::Family;
-use colltune_db::Generation;
+use colltune_db::{Database, Generation, generation};
+use colltune_files::{MODEL_BYTES_MAX, read_text};
 
 use super::line::Line;
 use super::prefix::Assignments;
@@ -79,9 +81,25 @@ fn drawn(library: Library, asked: &Asked) -> anyhow::Result<Vec<Preset>> {
         Mode::Exploit => Choice::Best,
         _ => Choice::Drawn(asked.seed.or(settings.seed).unwrap_or_else(any_seed)),
     };
-    let model = Generation::load(&db, library)?.model;
+    let model = Generation::load(&db, key(&db, library)?)?.model;
     let wanted = |collective| may_round(&settings, collective);
     Ok(preset::draw(&model, library, choice, wanted))
+}
+
+/// Whose data the job's are, by the environment that it inherits; where nothing was learned there, what was where the
+/// library was told nothing, as the job itself takes it.
+fn key(db: &Database, library: Library) -> anyhow::Result<DataKey> {
+    let all = std::env::vars_os();
+    let environment: Vec<_> = all
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let content = |file: &str| read_text(Path::new(file), MODEL_BYTES_MAX).ok();
+    let told_by = told::settings(&environment, library);
+    let key = DataKey::of_job(&environment, library, &told_by, content);
+    match generation::current(db, &key)? {
+        0 => Ok(key.untold()),
+        _ => Ok(key),
+    }
 }
 
 /// Whether the algorithm of a collective may change what it computes.

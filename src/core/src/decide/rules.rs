@@ -55,7 +55,7 @@ impl JobTerms {
 
     /// The mean distance of the pairs in which choices are watched; `None` where nothing is.
     pub(super) fn watch_gap(&self) -> Option<u64> {
-        let is_on = self.mode == Mode::Exploit && self.settings.reproducible == Reproducible::Off;
+        let is_on = self.mode.exploits() && self.settings.reproducible == Reproducible::Off;
         let gap = 1_000_000u64.checked_div(self.settings.watch_ppm())?;
         is_on.then_some(gap)
     }
@@ -71,7 +71,7 @@ impl JobTerms {
     pub fn heeds_every(&self) -> Option<Duration> {
         let every = self.settings.heed_every;
         let heeds = self.tables_from == TablesFrom::Site
-            && self.mode == Mode::Exploit
+            && self.mode.exploits()
             && self.settings.reproducible != Reproducible::Run;
         (heeds && !every.is_zero()).then_some(every)
     }
@@ -142,7 +142,7 @@ impl Rules {
         self.terms.forced.iter().any(forced)
             || match self.terms.mode {
                 Mode::Record | Mode::Off => false,
-                Mode::Exploit => cells.any_best(own),
+                Mode::Exploit | Mode::Tables => cells.any_best(own),
                 Mode::Explore => {
                     OWN.iter().any(|family| self.terms.draws(*family))
                         && (cells.any_drawn(own) || cells.any_best(own))

@@ -42,7 +42,8 @@ pub fn check(report: &mut Findings) {
         {
             report.warn(
                 format_args!(
-                    "{name}={value}: changes what `default` means; data recorded without it do not compare"
+                    "{name}={value}: changes what `default` means; where it names algorithms, data recorded with it \
+                     count apart, else they do not compare"
                 ),
                 format_args!("`unset {name}`, or have it in every job"),
             );

@@ -70,7 +70,8 @@ fn of_database(path: &Path) -> anyhow::Result<Machine> {
 /// emulated runs have.
 fn most_trained(db: &Database, library: Library) -> anyhow::Result<Option<Generation>> {
     let keys = generation::trained(db)?.into_iter();
-    let of_library: Vec<DataKey> = keys.filter(|key| key.library == library).collect();
+    let own_choice = |key: &DataKey| key.library == library && key.told.is_none();
+    let of_library: Vec<DataKey> = keys.filter(own_choice).collect();
     let mut trained = Vec::new();
     for key in &of_library {
         trained.push(Generation::load(db, key.clone())?);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use colltune_db::generation;
 use serde::Serialize;
 
 use super::session::{Session, tables};
@@ -126,7 +127,12 @@ pub fn report(session: &Session, end: End) -> anyhow::Result<()> {
             ),
         };
     }
-    for (folder, n_rules) in export::every(session.db.root(), &tables(&session.db))? {
+    let written = export::every(session.db.root(), &tables(&session.db))?;
+    let trained = generation::trained(&session.db)?;
+    if written.is_empty() && trained.iter().any(|key| key.told.is_some()) {
+        text += "No table: in these jobs the MPI library was told which algorithms to run, which a table would not say.\n";
+    }
+    for (folder, n_rules) in written {
         text += &match n_rules {
             0 => {
                 "No table: no algorithm of the MPI library's own replaces its default.\n".to_owned()

@@ -3,7 +3,7 @@
 use super::*;
 use colltune_core::model::Source;
 use colltune_core::space::Cell;
-use colltune_models::statistics::{Contrast, Interval};
+use colltune_models::statistics::{Contrast, Interval, VariantStatistics};
 
 /// A published state: cells as (collective, bytes, nodes, ppn, best).
 pub type Row = (
