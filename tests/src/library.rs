@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use colltune_core::library::{Abi, Library, Product};
@@ -258,6 +258,16 @@ pub fn colltune() -> PathBuf {
         .chain([built])
         .find(|file| file.is_file());
     found.expect("colltune is built: run `make build` first")
+}
+
+/// What the command says with these arguments, ended after a minute with the exit code 124.
+pub fn said_by_colltune(arguments: &[&str]) -> Output {
+    Command::new("timeout")
+        .arg("60")
+        .arg(colltune())
+        .args(arguments)
+        .output()
+        .expect("timeout starts")
 }
 
 /// Whether a shim was made of the sources in `folder` and of the crates beside them.

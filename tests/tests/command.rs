@@ -1,10 +1,11 @@
 //! `colltune run` and its neighbours, where something is not as they would have it.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use colltune_tests::{
-    Job, Mpi, colltune, folder, job, on_each_library, sanitized, skip, target_folder, traces,
+    Job, Mpi, colltune, folder, job, on_each_library, said_by_colltune as command, sanitized, skip,
+    target_folder, traces,
 };
 
 /// A job that `colltune run` starts with these options.
@@ -15,16 +16,6 @@ fn started(mpi: Mpi, options: &[&str]) -> Job {
     words.push("--");
     let job = job(2).mpi(mpi).prefix(&words);
     job.env("COLLTUNE_LIB", target_folder())
-}
-
-/// The command with these arguments, ended after a minute with the exit code 124.
-fn command(arguments: &[&str]) -> Output {
-    Command::new("timeout")
-        .arg("60")
-        .arg(colltune())
-        .args(arguments)
-        .output()
-        .expect("timeout starts")
 }
 
 fn text(path: &Path) -> &str {

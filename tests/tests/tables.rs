@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 use std::time::Duration;
 
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_tests::{
     Job, LoggedCall, Mpi, Trace, assert_ranks_agree, colltune, folder, job, learned,
-    on_each_library, own_forcing, read_log, target_folder, tool, traces,
+    on_each_library, own_forcing, read_log, said_by_colltune as command, target_folder, tool,
+    traces,
 };
 
 const RANKS: u32 = 2;
@@ -63,15 +63,6 @@ fn told(mpi: Mpi, job: Job) -> Job {
     let mut known =
         names.filter_map(|name| catalogue::find(mpi.library(), Collective::Bcast, name));
     own_forcing(job, &known.next().expect("the library has one of these"))
-}
-
-fn command(arguments: &[&str]) -> Output {
-    Command::new("timeout")
-        .arg("60")
-        .arg(colltune())
-        .args(arguments)
-        .output()
-        .expect("timeout starts")
 }
 
 fn text(path: &Path) -> &str {
@@ -172,6 +163,37 @@ on_each_library! {
         assert_eq!(ran(&calls, true), BTreeSet::from([BEST, "default"]), "it is watched");
         assert!(traces(db.path()).is_empty(), "its default is no other job's");
         assert_eq!(said, "");
+    }
+}
+
+/// Administrators write such settings into files of parameters.
+#[test]
+fn what_a_file_of_parameters_tells_open_mpi_counts_apart_too() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    for (text, tells) in [
+        (
+            "coll_tuned_use_dynamic_rules = 1\ncoll_tuned_bcast_algorithm = 1\n",
+            true,
+        ),
+        (
+            "coll_tuned_use_dynamic_rules = 0\ncoll_tuned_bcast_algorithm = 1\n",
+            false,
+        ),
+    ] {
+        let (db, file) = (folder(), folder());
+        let file = file.path().join("params.conf");
+        fs::write(&file, text).unwrap();
+        let exploring = job(RANKS).mpi(mpi).preload().mode("explore");
+        let exploring = exploring.env("OMPI_MCA_mca_base_param_files", &file);
+        allreduces(exploring, db.path());
+        let recorded = traces(db.path());
+        assert!(!recorded.is_empty());
+        assert!(
+            recorded.iter().all(|trace| is_told(trace) == tells),
+            "{text}"
+        );
     }
 }
 

@@ -37,6 +37,8 @@ mod comparison;
 
 mod ledger;
 
+mod node_hours;
+
 mod bench;
 
 #[cfg(test)]

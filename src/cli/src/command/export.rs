@@ -19,6 +19,7 @@ use crate::export::notes::Notes;
 use crate::export::plan::JobShape;
 use crate::export::{intel, mpich, openmpi, openmpi6};
 use crate::failure::usage;
+use crate::node_hours::NodeHours;
 use crate::output;
 use crate::progress;
 use crate::published::{self, Published};
@@ -292,14 +293,16 @@ fn summary(args: &Args, published: &Published, files: &[(&'static str, String)])
             names.join(", ")
         ));
     }
-    let departing = published
-        .cells
-        .iter()
-        .filter(|status| !colltune_core::catalogue::is_default(&status.best))
-        .count();
-    if departing == 0 {
-        progress::hint(format_args!(
-            "no cell has a winner yet, so the table changes nothing"
-        ));
+    if let Some(library) = args
+        .format
+        .product()
+        .and_then(|_| published.library.parse().ok())
+    {
+        match NodeHours::of(&published.cells, library).of_tables() {
+            Some(saved) => progress::hint(format_args!("{saved}")),
+            None => progress::hint(format_args!(
+                "in no cell an algorithm of the library's own was shown to be faster, so the table changes nothing"
+            )),
+        }
     }
 }

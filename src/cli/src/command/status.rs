@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use colltune_core::collective::Collective;
 use colltune_core::model::{SCHEMA, Source};
 use colltune_core::space::Range;
-use colltune_core::variant::{DEFAULT, Size};
+use colltune_core::variant::Size;
 use colltune_db::site::SiteFolder;
 use colltune_db::{DataKey, Database, Generation, Passed, generation, runs};
 use colltune_files::site::is_site;
@@ -24,7 +24,8 @@ use serde::Serialize;
 use super::publish;
 use crate::comparison::percent;
 use crate::failure::usage;
-use crate::ledger::{Ledger, short};
+use crate::ledger::Ledger;
+use crate::node_hours::NodeHours;
 use crate::output::{aligned, print};
 use crate::parse::collective;
 use crate::published::is_known;
@@ -232,7 +233,7 @@ fn json(
             generation: generation.number,
             explore_total,
             component: (generation.meta.as_ref()).map_or("", |meta| &meta.component),
-            node_hours: NodeHours::of(&generation.cells),
+            node_hours: NodeHours::of(&generation.cells, generation.key.library),
             ledger,
             cells: chosen(generation, args),
             site,
@@ -290,7 +291,7 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
     if hidden > 0 {
         text.push_str(&format!("{hidden} measured cells are not asked for\n"));
     }
-    text.push_str(&NodeHours::of(&generation.cells).sentence());
+    text.push_str(&NodeHours::of(&generation.cells, generation.key.library).sentence());
     let told = generation.meta.as_ref();
     if let Some(why) = told
         .map(|meta| &meta.nothing_to_gain)
@@ -423,43 +424,6 @@ fn row(cell: &CellStatistics) -> [String; 10] {
     ]
 }
 
-/// What the recorded calls took, and what they would have taken with the default alone and with the choices alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-struct NodeHours {
-    with_default: f64,
-    with_choices: f64,
-}
-
-impl NodeHours {
-    fn of(cells: &[CellStatistics]) -> NodeHours {
-        let mut sum = NodeHours::default();
-        for cell in cells {
-            let time_ns = |name: &str| cell.variant(name).and_then(|one| one.time_ns.median);
-            let Some(default_ns) = time_ns(DEFAULT) else {
-                continue;
-            };
-            let calls = cell.samples() as f64;
-            let node_hours = calls * default_ns * cell.cell.nodes.lo as f64 / 3.6e12;
-            sum.with_default += node_hours;
-            sum.with_choices += node_hours / cell.gain.max(f64::MIN_POSITIVE);
-        }
-        sum
-    }
-
-    fn sentence(self) -> String {
-        let saved = self.with_default - self.with_choices;
-        if self.with_default <= 0.0 {
-            return String::new();
-        }
-        format!(
-            "the recorded calls take {} node-hours with the default, {} with what is chosen: {} less\n",
-            short(self.with_default),
-            short(self.with_choices),
-            percent(saved / self.with_default)
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -467,6 +431,7 @@ mod tests {
     use colltune_core::model::Model;
     use colltune_core::settings::Settings;
     use colltune_core::space::Cell;
+    use colltune_core::variant::DEFAULT;
     use colltune_models::Learned;
     use colltune_models::statistics::Interval;
 
@@ -492,18 +457,6 @@ mod tests {
                 ppn: range(1, 2),
             })
         }
-    }
-
-    #[test]
-    fn node_hours_are_calls_by_time_by_nodes_and_shrink_with_the_gain() {
-        // 9 million calls of 1 ms on 4 nodes are 10 node-hours; twice as fast in half of them.
-        let cells = [cell(4_500_000, 1e6, 2.0), cell(4_500_000, 1e6, 1.0)];
-        let sum = NodeHours::of(&cells);
-        assert!((sum.with_default - 10.0).abs() < 1e-9 && (sum.with_choices - 7.5).abs() < 1e-9);
-        assert!(
-            sum.sentence().contains("10.00 node-hours") && sum.sentence().contains("25 % less")
-        );
-        assert_eq!(NodeHours::of(&[]).sentence(), "");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use colltune_core::environment;
 use colltune_core::settings::Settings;
 
 use super::findings::Findings;
+use crate::export::{mpich, openmpi};
 
 /// A line for each that is wrong or changes what is measured, or one that there is none.
 pub fn check(report: &mut Findings) {
@@ -33,6 +34,14 @@ pub fn check(report: &mut Findings) {
             report.fail(
                 format_args!("{name}: failed to {error}"),
                 format_args!("set it anew, or `unset {name}`"),
+            );
+            quiet = false;
+        } else if switches_tables(&name) {
+            report.warn(
+                format_args!(
+                    "{name}={value}: tables are in force, so `default` is what they hold, and what jobs record counts apart"
+                ),
+                "tune in a shell without them; `colltune run --mode tables` watches them",
             );
             quiet = false;
         } else if ["OMPI_MCA_coll", "MPIR_CVAR_COLL", "I_MPI_ADJUST"]
@@ -72,6 +81,11 @@ pub fn with_variables(mut settings: Settings) -> Settings {
         }
     }
     settings
+}
+
+/// Whether a variable names exported tables, or others.
+fn switches_tables(name: &str) -> bool {
+    name == openmpi::RULES || mpich::SELECTION.iter().any(|(other, _)| *other == name)
 }
 
 fn forces(name: &str) -> bool {
