@@ -259,7 +259,7 @@ impl Request {
     fn turn_off_beside_tables(&mut self, told_by: &[(String, String)], warnings: &mut Vec<String>) {
         let named = told_by
             .iter()
-            .map(|(name, value)| format!("{name}={value}"));
+            .map(|(name, value)| format!("{name}={value:?}"));
         let named: Vec<String> = named.collect();
         warnings.push(format!(
             "COLLTUNE_MODE=tables runs what tables hold next to the library's own choice, and cannot where the library \

@@ -57,7 +57,7 @@ impl NodeHours {
     pub fn of_tables(self) -> Option<String> {
         (self.with_tables < self.with_default).then(|| {
             format!(
-                "with these tables the recorded calls take {} less time than with the default, with what `exploit` runs {}",
+                "with tables the recorded calls take up to {} less time than with the default, with what `exploit` runs {}",
                 self.saved(self.with_tables),
                 self.saved(self.with_choices)
             )

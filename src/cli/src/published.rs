@@ -99,8 +99,9 @@ fn choose_library(
     let trained = generation::trained(db)?;
     let candidates = if trained.is_empty() { &found } else { &trained };
     let fits = |key: &&DataKey| product.is_none_or(|product| product == key.library.product);
-    let mut fitting: Vec<DataKey> = candidates.iter().filter(fits).cloned().collect();
-    if product.is_some() || fitting.iter().any(|key| key.told.is_none()) {
+    let mut fitting = DataKey::usual(candidates.iter().filter(fits).cloned().collect());
+    if product.is_some() {
+        // A table made of the others would lose what their libraries were told.
         fitting.retain(|key| key.told.is_none());
     }
     match &fitting[..] {
@@ -116,5 +117,29 @@ fn choose_library(
             "choose a library: the database holds {}; name one with --library",
             listed(&fitting)
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use colltune_core::settings::Settings;
+
+    #[test]
+    fn a_cell_is_known_by_a_measurement_or_a_prediction() {
+        let settings = Settings::default();
+        let (any, _) = settings.space.cells().next().expect("the space has cells");
+        for (source, known) in [
+            (Source::Measured, true),
+            // Of a prediction there need be no time, only how the variants compare.
+            (Source::Predicted, true),
+            (Source::Prior, false),
+        ] {
+            let cell = CellStatistics {
+                source,
+                ..CellStatistics::unknown(any)
+            };
+            assert_eq!(is_known(&cell), known, "{source:?}");
+        }
     }
 }

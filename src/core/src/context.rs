@@ -207,6 +207,15 @@ impl DataKey {
         }
     }
 
+    /// What is meant where nobody names a key: those whose libraries themselves chose their algorithms, or all where there
+    /// are none.
+    pub fn usual(mut keys: Vec<DataKey>) -> Vec<DataKey> {
+        if keys.iter().any(|key| key.told.is_none()) {
+            keys.retain(|key| key.told.is_none());
+        }
+        keys
+    }
+
     /// The data of jobs that differ in nothing but in that their library itself chose its algorithms.
     pub fn untold(&self) -> DataKey {
         DataKey {
@@ -599,6 +608,11 @@ mod tests {
         }
         let library: Library = "openmpi-4.1.4".parse().unwrap();
         assert_eq!(DataKey::from(library).to_string(), "openmpi-4.1.4");
+        let told: DataKey = "openmpi-4.1.4@default@told-00c0ffee".parse().unwrap();
+        assert_eq!(told.untold(), library.into());
+        let both = vec![library.into(), told.clone()];
+        assert_eq!(DataKey::usual(both), [library.into()]);
+        assert_eq!(DataKey::usual(vec![told.clone()]), [told]);
         for text in [
             "openmpi-4.1.4@",
             "openmpi-4.1.4@default",

@@ -83,7 +83,7 @@ pub fn cells_at_rest(db: &Database, key: &DataKey) -> Result<(usize, usize), Rep
     Ok((histories.cells_at_rest, histories.cells))
 }
 
-/// The library that is asked for, else the one with the most runs, of those that chose their own algorithms.
+/// The library that is asked for, else of the usual ones that with the most runs.
 fn choose(
     db: &Database,
     question: &Question,
@@ -101,12 +101,8 @@ fn choose(
         };
     }
     let mut most: Option<(usize, &DataKey)> = None;
-    // Where libraries were told their algorithms other defaults ran.
-    let any_own_choice = keys.iter().any(|key| key.told.is_none());
-    for key in keys
-        .iter()
-        .filter(|key| key.told.is_none() || !any_own_choice)
-    {
+    let keys = DataKey::usual(keys.to_vec());
+    for key in &keys {
         let n_runs = match keys.len() {
             1 => 0,
             _ => Store::open(db, key, warnings)?.runs().count(),

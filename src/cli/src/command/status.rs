@@ -151,9 +151,8 @@ fn generations(db: &Database, args: &Args) -> anyhow::Result<Vec<Generation>> {
     } else if let trained @ [_, ..] = &generation::trained(db)?[..] {
         libraries = trained.to_vec();
     }
-    // What was learned where a library was told its algorithms is somebody's own.
-    if args.json && libraries.iter().any(|key| key.told.is_none()) && args.library.is_none() {
-        libraries.retain(|key| key.told.is_none());
+    if args.json {
+        libraries = DataKey::usual(libraries);
     }
     if args.json && libraries.len() > 1 {
         return Err(usage(format!(
@@ -430,46 +429,7 @@ mod tests {
     use clap::Parser;
     use colltune_core::model::Model;
     use colltune_core::settings::Settings;
-    use colltune_core::space::Cell;
-    use colltune_core::variant::DEFAULT;
     use colltune_models::Learned;
-    use colltune_models::statistics::Interval;
-
-    fn cell(samples: u64, default_ns: f64, gain: f64) -> CellStatistics {
-        let range = |lo, hi| Range { lo, hi: Some(hi) };
-        let variant = VariantStatistics {
-            name: DEFAULT.to_owned(),
-            samples,
-            time_ns: Interval {
-                median: Some(default_ns),
-                ..Interval::default()
-            },
-            ..VariantStatistics::default()
-        };
-        CellStatistics {
-            source: Source::Measured,
-            gain,
-            variants: vec![variant],
-            ..CellStatistics::unknown(Cell {
-                collective: Collective::Allreduce,
-                bytes: range(8, 16),
-                nodes: range(4, 8),
-                ppn: range(1, 2),
-            })
-        }
-    }
-
-    #[test]
-    fn a_cell_is_known_by_a_measurement_or_a_prediction() {
-        let measured = cell(3, 1e6, 1.0);
-        assert!(is_known(&measured));
-        let mut predicted = cell(0, 1e6, 1.0);
-        predicted.source = Source::Predicted;
-        // Of a prediction there need be no time, only how the variants compare.
-        predicted.variants[0].time_ns = Interval::default();
-        assert!(is_known(&predicted));
-        assert!(!is_known(&CellStatistics::unknown(measured.cell)));
-    }
 
     #[derive(Parser)]
     struct Line {

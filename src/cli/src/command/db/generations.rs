@@ -49,12 +49,7 @@ impl Rollback {
             let key: DataKey = name.parse().map_err(usage)?;
             return Ok(key);
         }
-        let mut trained = generation::trained(db)?;
-        // What was learned where a library was told its algorithms is somebody's own.
-        if trained.iter().any(|key| key.told.is_none()) {
-            trained.retain(|key| key.told.is_none());
-        }
-        match &trained[..] {
+        match &DataKey::usual(generation::trained(db)?)[..] {
             [key] => Ok(key.clone()),
             [] => bail!("roll back: nothing was learned yet"),
             keys => {
