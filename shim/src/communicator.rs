@@ -16,6 +16,7 @@ use colltune_core::decide::Decider;
 
 use crate::abi::{self, Comm, bits};
 use crate::arguments::Members;
+use crate::clock;
 use crate::library::{Handles, Pmpi};
 use crate::limits::Reservation;
 use crate::node;
@@ -30,6 +31,8 @@ pub struct State {
     /// This rank in it, known from the set-up on, and how many there are; none where it is between two groups.
     pub rank: u32,
     pub n_ranks: u32,
+    /// When its first call came.
+    pub attached: u64,
     pub decider: Decider,
     /// What that holds, from the set-up on.
     pub decisions: Reservation,
@@ -47,6 +50,7 @@ impl State {
             comm,
             rank: 0,
             n_ranks,
+            attached: clock::ticks(),
             decider,
             decisions: Reservation::default(),
             carriers: Default::default(),
@@ -89,6 +93,7 @@ impl State {
     fn renew(&mut self, comm: Comm, n_ranks: u32) {
         self.decider.renew();
         (self.comm, self.rank, self.n_ranks) = (comm, 0, n_ranks);
+        (self.attached, self.decisions) = (clock::ticks(), Reservation::default());
         (self.repeat, self.passing) = (None, PassingCalls::default());
     }
 

@@ -27,7 +27,6 @@ mod memory;
 pub use memory::NodeMemory;
 
 mod barrier;
-mod direct;
 mod overlap;
 mod phases;
 mod reads;
@@ -54,6 +53,7 @@ pub fn open(
     own: OnNodes,
 ) -> bool {
     if matches!(node, NodeMemory::Unopened) {
+        let _agreement = world.spending.agreement();
         if !p2p::open(world, parent, schedules) {
             return false;
         }

@@ -6,12 +6,17 @@ use colltune_core::review::spent_ppm;
 
 use crate::clock::{self, Conversion};
 
+/// Programs that keep their communicators have fewer; nobody asks what these cost.
+const MANY: u64 = 16;
+
 pub struct Spending {
     /// When MPI_Init returned.
     began: u64,
     /// In which ranks agreed on something that the program would not have waited for.
     agreeing_ticks: AtomicU64,
     is_agreeing: AtomicBool,
+    /// Communicators that were set up.
+    set_ups: AtomicU64,
 }
 
 /// The ranks agree until this goes.
@@ -27,6 +32,7 @@ impl Spending {
             began: clock::ticks(),
             agreeing_ticks: AtomicU64::new(0),
             is_agreeing: AtomicBool::new(false),
+            set_ups: AtomicU64::new(0),
         }
     }
 
@@ -42,6 +48,20 @@ impl Spending {
 
     pub fn agreeing_ns(&self, clock: &Conversion) -> u64 {
         clock.span_ns(self.agreeing_ticks.load(Ordering::Relaxed))
+    }
+
+    /// Notes that a communicator is set up.
+    pub fn sets_up(&self) {
+        self.set_ups.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What a communicator that is set up has cost, on the mean; 0 where they are not many yet.
+    pub fn each_ns(&self, clock: &Conversion) -> u64 {
+        let set_ups = self.set_ups.load(Ordering::Relaxed);
+        match set_ups < MANY {
+            true => 0,
+            false => self.agreeing_ns(clock) / set_ups,
+        }
     }
 
     /// The same as the ranks compare it.

@@ -305,6 +305,23 @@ on_each_library! {
         assert!(!file.exists());
     }
 
+    /// Memory that is shared with neighbours takes as long as hundreds of calls: who makes a communicator for a few calls,
+    /// time after time, gets the library's own choice there as soon as the job has paid enough.
+    fn communicators_of_few_calls_are_tuned_as_long_as_that_can_be_paid(mpi: Mpi) {
+        let db = colltune_tests::learned(mpi, Collective::Allreduce, "node:shm", None);
+        let file = db.path().join("runs.jsonl");
+        let share = |arguments: &[&str]| {
+            let _ = std::fs::remove_file(&file);
+            let job = shimmed(mpi).db(db.path()).mode("exploit").env("COLLTUNE_SUMMARY", &file);
+            job.run("many", arguments).succeeds().prints("ok\n");
+            only_line(&file).tuned_share
+        };
+        let lasting = share(&["loop", "1", "40000"]);
+        let short = share(&["loop", "4000", "40"]);
+        assert!(lasting > 0.0);
+        assert!(short < lasting / 2.0, "{short} and {lasting}");
+    }
+
     fn a_job_that_ends_early_leaves_no_half_of_a_summary(mpi: Mpi) {
         for how in [&["abort", "3"][..], &["kill", "100"]] {
             let db = folder();

@@ -1,6 +1,8 @@
 //! Ranks that die: where the launcher lets the others go on, none of them waits in shared memory for ever.
 
-use colltune_tests::{Job, Mpi, folder, job, on_each_library, read_log, skip, tool};
+use colltune_tests::{
+    Job, Mpi, folder, is_root, job, on_each_library, part, program, read_log, skip, tool,
+};
 
 const ENDS_ALL: &str = "MPICH's launcher ends such a job by itself";
 
@@ -52,6 +54,31 @@ on_each_library! {
         forced.run("collectives", &["1"]).succeeds().prints("ok\n");
         let all = read_log(log.path(), 2);
         assert!(all.iter().flatten().all(|call| call.variant == "default"));
+    }
+}
+
+/// There a process has another number than here, which may be nobody's or anybody's.
+#[test]
+fn a_late_neighbour_in_another_pid_namespace_is_not_taken_for_dead() {
+    if !is_root() {
+        return skip("needs root, for a namespace of processes").unwrap_or(());
+    }
+    let mpi = Mpi::OpenMpi;
+    let late = program(mpi, "late");
+    let late = late.to_str().expect("a path in UTF-8");
+    let elsewhere = ["--pid", "--fork", late, "3"];
+    // Of Open MPI's own copies from process to process the same is true.
+    let job = job(2)
+        .mpi(mpi)
+        .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
+    let outcome = job.preload().force("allreduce=node:shm").run_parts(&[
+        part(1, "late", &["3"]),
+        part(1, "/usr/bin/unshare", &elsewhere),
+    ]);
+    outcome.succeeds();
+    for rank in 0..2 {
+        let right = format!("rank {rank} is right\n");
+        outcome.claim(outcome.stdout.contains(&right), "a rank is not right");
     }
 }
 

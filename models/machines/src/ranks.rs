@@ -22,6 +22,7 @@ impl Ranks {
             native: Possible::Yes,
             own_families: Possible::Yes,
             spent_ppm: 0,
+            pays: Possible::Yes,
         };
         let node_of = (0..nodes * ppn).map(|rank| rank / ppn);
         Ranks {

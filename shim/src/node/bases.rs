@@ -1,9 +1,10 @@
 //! Where the places that a call's stages name lie in this rank's memory.
 
 use colltune_core::node::map::NodeMap;
-use colltune_core::node::stage::{Across, At, Buffer};
+use colltune_core::node::stage::{Across, At, Buffer, Inside};
 
 use super::elements::Elements;
+use super::pieces::PhaseData;
 use super::team;
 use crate::arguments::View;
 use crate::p2p::places::Places;
@@ -31,6 +32,15 @@ impl Bases {
             Buffer::Spare => self.spare,
         };
         elements.at(base, at.unit)
+    }
+
+    /// Where a phase's data begin.
+    #[inline]
+    pub fn of_phase(&self, elements: &Elements, inside: &Inside) -> PhaseData {
+        PhaseData {
+            source: self.at(elements, inside.source),
+            target: self.at(elements, inside.target),
+        }
     }
 
     /// The collective among ranks of which one is on each node.

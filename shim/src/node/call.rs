@@ -7,7 +7,7 @@ use colltune_core::algorithm::program::Program;
 use colltune_core::algorithm::registry::InPlace;
 use colltune_core::catalogue::{Crossing, OnNodes};
 use colltune_core::collective::Collective;
-use colltune_core::node::between::longest_share;
+use colltune_core::node::between::{self, longest_share};
 use colltune_core::node::collected::{CollectedLayout, moves_blocks};
 use colltune_core::node::layout::{CELL, Cut};
 use colltune_core::node::stage::spare_units;
@@ -19,7 +19,6 @@ use super::patience::{after_call, asks_after};
 use super::phases::{Phases, call_of, or_give_up};
 use super::segment::Segment;
 use super::team::{self, Team};
-use super::transfers;
 use crate::abi;
 use crate::arguments::{Input, Memory, Output, View};
 use crate::p2p::endpoint::Endpoint;
@@ -191,7 +190,7 @@ pub fn has_room(
     if !schedules.has_room(User::Node, demand) {
         return false;
     }
-    let Some(Crossing::Schedule(between)) = own.crossing() else {
+    let Some(Crossing::Schedule(schedule)) = own.crossing() else {
         return true;
     };
     let block = match (layout, own) {
@@ -208,7 +207,7 @@ pub fn has_room(
         _ => (None, any),
     };
     let part = team::part(&team.map, view, block, data);
-    p2p::has_room(world, schedules, between, &part)
+    p2p::has_room(world, schedules, schedule, &part)
 }
 
 /// How blocks lie on this node's leader, where they go over leaders.
@@ -221,8 +220,8 @@ fn collected(team: &Team, own: OnNodes, view: &View) -> Option<CollectedLayout> 
 fn messages_most(team: &Team) -> usize {
     let all = team.map.node_of.len();
     let (others, here) = (team.map.nodes.len() - 1, team.n_here());
-    let sends = transfers::most(here, all).saturating_mul(others);
-    sends.saturating_add(transfers::most(all, all) * 2)
+    let sends = between::messages_most(here, all).saturating_mul(others);
+    sends.saturating_add(between::messages_most(all, all) * 2)
 }
 
 fn call<'a>(endpoint: Endpoint<'a>, view: &'a View, world_ranks: &'a [c_int]) -> ScheduledCall<'a> {
@@ -253,19 +252,15 @@ struct NodeRoom {
 }
 
 impl NodeRoom {
-    /// Units that a rank needs beside its buffers. Those of the input of a call in place that is overwritten while it is
-    /// sent, of a rank whose call is not in place, too: there may be others whose call is.
-    fn kept(view: &View, team: &Team, own: OnNodes) -> u64 {
-        match own {
-            OnNodes::Direct(_) if view.collective == Collective::Alltoall => view.input_units,
-            _ => spare_units(&call_of(view, own, false), &team.map),
-        }
+    /// Units that a rank needs beside its buffers.
+    fn spare(view: &View, team: &Team, own: OnNodes) -> u64 {
+        spare_units(&call_of(view, own, false), &team.map)
     }
 
     fn new(call: &ScheduledCall, team: &Team, own: OnNodes) -> NodeRoom {
         let (view, unit) = (call.view, &call.view.unit);
         let reduces = unit.combine.is_some();
-        let units = NodeRoom::kept(view, team, own);
+        let units = NodeRoom::spare(view, team, own);
         let all = if reduces { view.block } else { 0 };
         let piece = Cut::new(all, view.unit_bytes(), 1).units_per_piece.min(all);
         let spare = if unit.plain {
@@ -298,7 +293,7 @@ impl NodeRoom {
         };
         let message = unit.bytes(view.block.saturating_mul(blocks));
         let packed = round(message).saturating_mul(2);
-        bytes.max(packed.saturating_add(round(unit.bytes(NodeRoom::kept(view, team, own)))))
+        bytes.max(packed.saturating_add(round(unit.bytes(NodeRoom::spare(view, team, own)))))
     }
 }
 

@@ -9,18 +9,19 @@ use std::ffi::c_int;
 use colltune_core::catalogue::Scheduled;
 use colltune_core::node::between::turns;
 use colltune_core::node::blocks::Blocks;
+use colltune_core::node::phase::Phase;
 use colltune_core::node::stage::{Inside, overlapping};
 
 use super::phases::{Phases, across_nodes};
-use super::pieces::{Phase, PhaseData};
+use super::pieces::RunningPhase;
 use super::team::Team;
 use crate::p2p::Overlap;
 use crate::p2p::places::ScheduledCall;
 
 /// The phases of a node before and after those between the nodes; `None` where there is none.
 pub struct NodePhases<'a, 'b, 'c> {
-    pub combining: Option<Phase<'a, 'b, 'c>>,
-    pub giving: Option<Phase<'a, 'b, 'c>>,
+    pub combining: Option<RunningPhase<'a, 'b, 'c>>,
+    pub giving: Option<RunningPhase<'a, 'b, 'c>>,
 }
 
 impl NodePhases<'_, '_, '_> {
@@ -33,8 +34,8 @@ impl NodePhases<'_, '_, '_> {
 
     /// Runs what is left of both, in order.
     pub fn finish(&mut self) -> Result<(), c_int> {
-        let combined = self.combining.as_mut().map_or(Ok(()), Phase::finish);
-        let given = self.giving.as_mut().map_or(Ok(()), Phase::finish);
+        let combined = self.combining.as_mut().map_or(Ok(()), RunningPhase::finish);
+        let given = self.giving.as_mut().map_or(Ok(()), RunningPhase::finish);
         combined.and(given)
     }
 }
@@ -65,11 +66,17 @@ impl Phases<'_, '_> {
         let parts = overlapping(&call, map);
         let phase = |inside: Option<Inside<'static>>, turn| {
             let (segment, inside) = (segment?, inside?);
-            let data = PhaseData::new(elements, &bases, &inside);
+            let data = bases.of_phase(elements, &inside);
+            let phase = Phase::new(
+                &inside,
+                (segment.place, segment.n_here),
+                elements.unit_bytes,
+            );
+            let phase = Phase { turn, ..phase };
             // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, and
             // every rank has room for the sum. A leader's output
             // is given on as it becomes final.
-            Some(unsafe { Phase::new(elements, segment, inside.kind, data, turn) })
+            Some(unsafe { RunningPhase::new(elements, segment, phase, data, None) })
         };
         let mut node = NodePhases {
             combining: phase(parts.combining, wanted),
@@ -105,7 +112,7 @@ impl Overlap for NodePhases<'_, '_, '_> {
     }
 
     fn ended(&mut self, call: &ScheduledCall, at: usize) {
-        let combined = self.combining.as_ref().is_none_or(Phase::is_over);
+        let combined = self.combining.as_ref().is_none_or(RunningPhase::is_over);
         let Some(giving) = self.giving.as_mut().filter(|_| combined) else {
             return;
         };

@@ -3,17 +3,15 @@
 use std::ffi::c_int;
 
 use colltune_core::catalogue::{Crossing, OnNodes, Scheduled};
-use colltune_core::collective::Collective;
-use colltune_core::node::act::Kind;
-use colltune_core::node::blocks::Blocks;
 use colltune_core::node::collected::moves_blocks;
 use colltune_core::node::layout::LINE_BYTES;
-use colltune_core::node::stage::{Among, Call, Stage, stages};
+use colltune_core::node::phase::Phase;
+use colltune_core::node::stage::{Among, Call, Inside, OUTPUT, Stage, stages};
 
 use super::bases::Bases;
 use super::bridges::Bridges;
 use super::elements::Elements;
-use super::pieces::{self, PhaseData};
+use super::pieces::RunningPhase;
 use super::segment::Segment;
 use super::short;
 use super::team::{Reach, Team};
@@ -55,10 +53,6 @@ impl Phases<'_, '_> {
         unsafe {
             match (self.own, self.view.collective) {
                 (OnNodes::Reading, _) => self.by_reading(),
-                (OnNodes::Direct(carriers), Collective::Allgather) => {
-                    self.allgather_direct(carriers)
-                }
-                (OnNodes::Direct(_), _) => self.alltoall_direct(),
                 // Alike on all ranks.
                 (OnNodes::Leaders(Crossing::Schedule(between)), collective)
                     if self.view.bytes > OVERLAPPED_ABOVE && !moves_blocks(collective) =>
@@ -92,26 +86,35 @@ impl Phases<'_, '_> {
             segment,
             view,
             elements,
+            between,
             ..
         } = self;
         let Team { map, reach, .. } = &mut **team;
         let (map, elements) = (&*map, &*elements);
+        let mut transfers = match (own, between.take()) {
+            (OnNodes::Direct(_), Some((endpoint, requests, before))) => {
+                let total = view.block * map.n_ranks() as u64;
+                let lengths = (view.block, total);
+                Some(Transfers::new(endpoint, lengths, (requests, before)))
+            }
+            _ => None,
+        };
         let mut result = Ok(());
         let ended = stages(&call, map, &mut |stage| {
-            let step = match stage {
+            let step = match (stage, &mut transfers) {
                 // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them,
                 // and the spare room is as long as `spare_units` says: whole collectives over the nodes are checked to
                 // stay within (`colltune_core::node`).
-                Stage::Inside(inside) => unsafe {
-                    let data = PhaseData::new(elements, &base, &inside);
-                    phase(elements, segment, inside.kind, data, None)
+                (Stage::Inside(inside), transfers) => unsafe {
+                    let arriving = transfers.as_mut().filter(|_| inside.arriving);
+                    phase(elements, segment, (&inside, &base), arriving)
                 },
                 // SAFETY: `from` and `to` are places of this call, valid by the promise to `Phases::run`; the same
                 // checker keeps `units` within them.
-                Stage::Copy { from, to, units } => unsafe {
+                (Stage::Copy { from, to, units }, _) => unsafe {
                     elements.copy(base.at(elements, from), units, base.at(elements, to))
                 },
-                Stage::Across(across) => {
+                (Stage::Across(across), _) => {
                     let part = base.part(elements, (map, view), &across);
                     let ranks = (&mut *reach, across.among, view.root);
                     let node = (elements.world, segment.as_deref());
@@ -124,6 +127,25 @@ impl Phases<'_, '_> {
                         return result.and(crossed);
                     }
                     Ok(())
+                }
+                // SAFETY: the output has a place for each block, and is the call's until its end; the checker holds
+                // that it is left alone there until `Finish`.
+                (Stage::Receive { blocks, from }, Some(transfers)) => unsafe {
+                    let output = base.at(elements, OUTPUT);
+                    transfers.receive(output, blocks, reach.world_ranks[from]);
+                    Ok(())
+                },
+                // SAFETY: the same of the blocks that are sent.
+                (Stage::Send { from, blocks, to }, Some(transfers)) => unsafe {
+                    let start = base.at(elements, from);
+                    transfers.send(start, blocks, reach.world_ranks[to]);
+                    Ok(())
+                },
+                (Stage::Finish, Some(transfers)) => {
+                    or_give_up(segment.as_deref(), transfers.finish())
+                }
+                (Stage::Receive { .. } | Stage::Send { .. } | Stage::Finish, None) => {
+                    unreachable!("messages have room where blocks go straight to other nodes")
                 }
             };
             result = result.and(step);
@@ -206,32 +228,31 @@ pub(super) fn or_give_up<T>(
     result
 }
 
-/// Runs a phase on this rank's node; nothing where it is alone there, but for what comes from others.
+/// Runs a phase on this rank's node; nothing where it is alone there.
 ///
 /// # Safety
-/// As [`pieces::run`].
+/// The stage's places hold what it reads, and have room for what it writes.
 #[inline]
-pub(super) unsafe fn phase(
+unsafe fn phase(
     elements: &Elements,
     segment: &mut Option<&mut Segment>,
-    kind: Kind,
-    data: PhaseData,
+    (inside, bases): (&Inside, &Bases),
     arriving: Option<&mut Transfers>,
 ) -> Result<(), c_int> {
     let Some(segment) = segment else {
         return Ok(());
     };
-    let copies = match data.blocks {
-        Blocks::Exchanged(here) => here.len(),
-        _ => 1,
-    };
-    let is_short = elements.bytes(data.units).saturating_mul(copies) <= LINE_BYTES;
-    // SAFETY: the caller promises buffers as long as the phase's kind says.
+    let who = (segment.place, segment.n_here);
+    let data = bases.of_phase(elements, inside);
+    let bytes = elements.bytes(inside.units);
+    let is_short = bytes.saturating_mul(inside.blocks.copies()) <= LINE_BYTES;
+    // SAFETY: the caller promises the places.
     unsafe {
-        if is_short && arriving.is_none() && data.blocks.are_single() {
-            short::run(elements, segment, kind, data)
+        if is_short && arriving.is_none() && inside.blocks.are_single() {
+            short::run(elements, segment, Phase::in_one_piece(inside, who), data)
         } else {
-            pieces::run(elements, segment, kind, data, arriving)
+            let phase = Phase::new(inside, who, elements.unit_bytes);
+            RunningPhase::new(elements, segment, phase, data, arriving).finish()
         }
     }
 }

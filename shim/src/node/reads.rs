@@ -11,7 +11,6 @@ use std::sync::atomic::{Ordering, fence};
 
 use colltune_core::catalogue::OnNodes;
 use colltune_core::collective::Collective;
-use colltune_core::node::blocks::Blocks;
 use colltune_core::node::layout::{CELL, slice};
 
 use super::elements::Elements;
@@ -56,7 +55,7 @@ impl Segment {
     #[cold]
     pub fn can_read(&self) -> bool {
         self.others().all(|place| {
-            let [process, address, secret] = self.identity(place);
+            let [process, address, secret, _] = self.identity(place);
             let mut found = 0u64;
             // SAFETY: there is room for one number.
             let read = unsafe { read(process, address, (&raw mut found).cast(), size_of::<u64>()) };
@@ -173,8 +172,6 @@ impl Phases<'_, '_> {
         let data = PhaseData {
             source: input,
             target: output,
-            units,
-            blocks: Blocks::One,
         };
         let ticket = segment.tell_words(world, &[input as u64, output as u64])?;
         let mut result = FINE;
@@ -195,7 +192,7 @@ impl Phases<'_, '_> {
         }
         // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: the
         // operands lie in the input, and the output has room for the result.
-        let mut result = unsafe { combine_slice(&self.elements, segment, ticket, data) };
+        let mut result = unsafe { combine_slice(&self.elements, segment, ticket, (data, units)) };
         if let Err(code) = result {
             // The input may be lost already, where it is in place.
             segment.give_up(code);
@@ -236,10 +233,10 @@ unsafe fn combine_slice(
     elements: &Elements,
     segment: &Segment,
     ticket: u64,
-    data: PhaseData,
+    (data, units): (PhaseData, u64),
 ) -> Result<(), c_int> {
     let (own, n) = (segment.place, segment.n_here);
-    let (start, len) = slice(data.units, own, n);
+    let (start, len) = slice(units, own, n);
     // Parts that stay in the processor's cache; there are two cells to work in.
     let most = (CELL as u64 / elements.unit_bytes.max(1)).max(1);
     let (sum, other) = (segment.cell(own, 0), segment.cell(own, 1));

@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::ffi::{CString, c_int};
+use std::os::unix::fs::MetadataExt;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -51,6 +52,8 @@ pub struct Segment {
     pub room_short: u64,
     /// What others find where this rank says that it is, if they may look.
     secret: Box<u64>,
+    /// In which this process has its number.
+    namespace: u64,
     /// Whether a call is under way; still so behind one that was left by an exception or a longjmp.
     left: Cell<bool>,
     /// Whether all ranks have reserved their areas.
@@ -225,6 +228,7 @@ impl Segment {
                 crate::clock::ticks(),
                 u64::from(std::process::id()),
             )),
+            namespace: namespace(),
             left: Cell::new(false),
             settled: false,
             _memory: memory.unwrap_or_default(),
@@ -247,7 +251,12 @@ impl Segment {
             self.number(offset).store(word, Ordering::Release);
         }
         let address = (&raw const *self.secret) as u64;
-        let identity = [u64::from(std::process::id()), address, *self.secret];
+        let identity = [
+            u64::from(std::process::id()),
+            address,
+            *self.secret,
+            self.namespace,
+        ];
         for (place, word) in identity.into_iter().enumerate() {
             let offset = self.areas.identity(self.place) + place * 8;
             self.number(offset).store(word, Ordering::Release);
@@ -255,7 +264,16 @@ impl Segment {
         true
     }
 
-    /// The number of a rank's process, where it keeps its secret, and that secret.
+    /// The number of a rank's process, by which this one can look after it; 0 where it has another number here, in
+    /// another namespace, and behind its end.
+    fn process(&self, place: usize) -> u64 {
+        match self.identity(place) {
+            [process, .., namespace] if namespace == self.namespace => process,
+            _ => 0,
+        }
+    }
+
+    /// What a rank says there of itself: [`IDENTITY_WORDS`].
     pub fn identity(&self, place: usize) -> [u64; IDENTITY_WORDS] {
         std::array::from_fn(|word| {
             self.number(self.areas.identity(place) + word * 8)
@@ -347,7 +365,7 @@ impl Segment {
     /// Errors: the class of another rank's error, which cannot go on.
     #[inline(always)]
     pub fn until(&self, world: &World, come: impl Fn() -> bool) -> Result<(), c_int> {
-        let process = |place| (place < self.n_here).then(|| self.identity(place)[0]);
+        let process = |place| (place < self.n_here).then(|| self.process(place));
         let fault = self.number(FAULT);
         let result = self.patience.until(world, fault, come, process);
         result.inspect_err(|&code| self.give_up(code))
@@ -463,6 +481,12 @@ fn pages_in_place(team: &Team) -> Box<[Cell<u64>]> {
         false => Cell::new(0),
     });
     all.collect()
+}
+
+/// The namespace in which this process has its number; 0 where nobody can tell.
+fn namespace() -> u64 {
+    let found = std::fs::metadata("/proc/self/ns/pid");
+    found.map_or(0, |namespace| namespace.ino())
 }
 
 /// The processors that this process may run on; none where there are more than the list holds.

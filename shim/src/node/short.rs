@@ -1,13 +1,12 @@
 //! Messages that travel in one cache line with the number that says that they have come.
 //!
-//! The acts are those of a message of one piece; there is nothing to cut.
+//! The steps are those of a message of one piece; there is nothing to cut.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use colltune_core::node::act::Kind;
-use colltune_core::node::blocks::Blocks;
 use colltune_core::node::layout::{Flag, LINES};
+use colltune_core::node::phase::{CarriesOut, MemoryStep, Phase, Units};
 
 use super::elements::{Elements, Sum};
 use super::pieces::PhaseData;
@@ -236,111 +235,108 @@ impl Segment {
     }
 }
 
-/// Runs a phase whose message, or all of its blocks, fits into a line.
+/// A phase whose message, or all of its blocks, fits into a line, which is the cell of its one piece.
+struct InLine<'a, 'b> {
+    elements: &'a Elements<'b>,
+    segment: &'a mut Segment,
+    data: PhaseData,
+    ticket: u64,
+    /// Bytes of the line.
+    bytes: usize,
+    mine: Payload,
+    /// Of the rank that was waited for last.
+    theirs: Payload,
+    /// After a fault the others still get what they wait for.
+    result: Result<(), c_int>,
+}
+
+/// Runs one.
 ///
 /// # Safety
-/// As [`super::pieces::run`].
+/// As [`super::pieces::RunningPhase::new`].
+#[inline(always)]
 pub unsafe fn run(
     elements: &Elements,
     segment: &mut Segment,
-    kind: Kind,
+    phase: Phase,
     data: PhaseData,
 ) -> Result<(), c_int> {
     let ticket = segment.next_short();
-    let (world, own, n) = (elements.world, segment.place, segment.n_here);
-    let blocks = match data.blocks {
-        Blocks::Exchanged(_) => n,
-        _ => 1,
+    let mut line = InLine {
+        elements,
+        segment,
+        data,
+        ticket,
+        bytes: elements.bytes(phase.units) * phase.blocks.copies(),
+        mine: Payload::EMPTY,
+        theirs: Payload::EMPTY,
+        result: Ok(()),
     };
-    let bytes = elements.bytes(data.units) * blocks;
-    let mut mine = Payload::EMPTY;
-    let contributes = match kind {
-        Kind::Bcast { root } => root == own,
-        Kind::Exchange { givers } => own < givers,
-        _ => true,
-    };
-    // After a fault the others still get what they wait for.
-    let mut result = Ok(());
-    if contributes {
-        for place in 0..blocks {
-            let block = match data.blocks {
-                Blocks::Exchanged(_) => data.blocks.of(place),
-                _ => 0,
-            };
-            let from = elements.at(data.source, block * data.units);
-            let to = mine
-                .start()
-                .wrapping_add(elements.bytes(data.units) * place);
-            // SAFETY: the line holds the bytes, and the caller promises the data there.
-            result = result.and(unsafe { elements.store(from, data.units, to) });
-        }
-    }
-    if !matches!(kind, Kind::ReduceWhole { root } if root == own) && contributes {
-        segment.send_line(world, ticket, &mine, bytes)?;
-    }
-    match kind {
-        Kind::Bcast { root } if root != own => {
-            let mut load = segment.receive_line(world, root, ticket, bytes)?;
-            // SAFETY: the caller promises buffers as long as the phase's kind says: the root's units lie there, or
-            // have room.
-            result = result.and(unsafe { elements.load(load.start(), data.units, data.target) });
-        }
-        Kind::AllreduceWhole | Kind::AllreduceSliced => {
-            // SAFETY: the caller promises buffers as long as the phase's kind says, and the units fit into a line.
-            result = result.and(unsafe { fold(elements, segment, ticket, mine, data) });
-        }
-        Kind::ReduceWhole { root } | Kind::ReduceSliced { root } if root == own => {
-            // SAFETY: the caller promises buffers as long as the phase's kind says, and the units fit into a line.
-            result = result.and(unsafe { fold(elements, segment, ticket, mine, data) });
-        }
-        Kind::Exchange { givers } => {
-            for from in (1..n)
-                .map(|step| (own + step) % n)
-                .filter(|&from| from < givers)
-            {
-                let mut load = segment.receive_line(world, from, ticket, bytes)?;
-                let skip = match data.blocks {
-                    Blocks::Exchanged(_) => elements.bytes(data.units) * own,
-                    _ => 0,
-                };
-                let to = elements.at(data.target, data.blocks.of(from) * data.units);
-                let block = load.start().wrapping_add(skip);
-                // SAFETY: the target holds a block for each rank.
-                result = result.and(unsafe { elements.load(block, data.units, to) });
-            }
-        }
-        _ => {}
-    }
-    segment.done_short(ticket);
-    result
+    phase.steps(0, &mut line)?;
+    line.result
 }
 
-/// Combines everybody's contribution into the target, from the last rank down.
-#[inline(always)]
-unsafe fn fold(
-    elements: &Elements,
-    segment: &Segment,
-    ticket: u64,
-    mine: Payload,
-    data: PhaseData,
-) -> Result<(), c_int> {
-    let bytes = elements.bytes(data.units);
-    let mut result = Ok(());
-    for place in (0..segment.n_here).rev() {
-        let mut load = if place == segment.place {
-            mine
-        } else {
-            segment.receive_line(elements.world, place, ticket, bytes)?
-        };
-        // SAFETY: the target has room for the message.
-        let done = unsafe {
-            if place + 1 == segment.n_here {
-                elements.load(load.start(), data.units, data.target)
-            } else {
-                elements.combine(load.start(), data.units, data.target)
+impl InLine<'_, '_> {
+    #[inline(always)]
+    fn at(&mut self, place: Units) -> *mut u8 {
+        match place {
+            Units::Source(unit) => self.elements.at(self.data.source, unit),
+            Units::Target(unit) => self.elements.at(self.data.target, unit),
+            Units::Cell { of, unit } => {
+                let line = match of == self.segment.place {
+                    true => &mut self.mine,
+                    false => &mut self.theirs,
+                };
+                line.start().wrapping_add(self.elements.bytes(unit))
             }
-        };
-        result = result.and(done);
+            Units::Room => unreachable!("slices have room, and a line has none"),
+        }
     }
-    result
+}
+
+impl CarriesOut for InLine<'_, '_> {
+    type Fault = c_int;
+
+    #[inline(always)]
+    fn carry_out(&mut self, step: MemoryStep) -> Result<(), c_int> {
+        let (world, ticket, bytes) = (self.elements.world, self.ticket, self.bytes);
+        let result = match step {
+            MemoryStep::Await { of, .. } => {
+                self.theirs = self.segment.receive_line(world, of, ticket, bytes)?;
+                return Ok(());
+            }
+            MemoryStep::Tell { flag, .. } => match flag {
+                Flag::Filled => return self.segment.send_line(world, ticket, &self.mine, bytes),
+                _ => {
+                    self.segment.done_short(ticket);
+                    return Ok(());
+                }
+            },
+            // Who sends a line waits for room then, and nothing comes from other nodes meanwhile.
+            MemoryStep::AwaitRoom { .. } | MemoryStep::Arrive { .. } => return Ok(()),
+            // SAFETY: by the promise to `run` the units lie in the buffers; others are in a line, which has room for all.
+            MemoryStep::Copy {
+                from, into, units, ..
+            } => unsafe {
+                let (start, end) = (self.at(from), self.at(into));
+                match (from, into) {
+                    (Units::Cell { .. }, _) => self.elements.load(start, units, end),
+                    (_, Units::Cell { .. }) => self.elements.store(start, units, end),
+                    _ => self.elements.copy(start, units, end),
+                }
+            },
+            // SAFETY: as above.
+            MemoryStep::Combine {
+                from, into, units, ..
+            } => unsafe {
+                let (start, end) = (self.at(from), self.at(into));
+                match from {
+                    Units::Cell { .. } => self.elements.combine(start, units, end),
+                    _ => self.elements.combine_own(start, units, end),
+                }
+            },
+        };
+        self.result = self.result.and(result);
+        Ok(())
+    }
 }

@@ -3,8 +3,6 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use colltune_core::catalogue::Carriers;
-use colltune_core::node::between;
 use colltune_core::node::map::NodeMap;
 
 use crate::arguments::{Members, View};
@@ -14,9 +12,6 @@ use crate::world::World;
 pub struct Team {
     pub map: NodeMap,
     pub reach: Reach,
-    /// For each place here the blocks of other nodes that it gets.
-    by_leader: Vec<Vec<usize>>,
-    by_each: Vec<Vec<usize>>,
 }
 
 /// Ranks by their rank in the world, which messages go by.
@@ -45,8 +40,6 @@ impl Team {
                 lane: map.lane(map.place).map(in_world).collect(),
                 world_ranks: world_ranks.into(),
             },
-            by_leader: between::streams(&map.nodes, map.node, Carriers::Leader),
-            by_each: between::streams(&map.nodes, map.node, Carriers::Each),
             map,
         })
     }
@@ -55,14 +48,6 @@ impl Team {
     pub fn bytes(&self) -> u64 {
         let (ranks, nodes) = (self.map.n_ranks(), self.map.nodes.len());
         (ranks * 8 * size_of::<usize>() + nodes * 2 * size_of::<Vec<usize>>()) as u64
-    }
-
-    /// The blocks of other nodes that each place gets.
-    pub fn streams(&self, carriers: Carriers) -> &[Vec<usize>] {
-        match carriers {
-            Carriers::Leader => &self.by_leader,
-            Carriers::Each => &self.by_each,
-        }
     }
 
     pub fn n_here(&self) -> usize {

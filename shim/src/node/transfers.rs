@@ -1,11 +1,10 @@
 //! Blocks on their way between nodes: messages that are all posted at once, into their final places.
 //!
-//! A message carries a stretch of blocks that lie together, or a part of it that is short enough not to
-//! ask the receiver first. Both ends find the same messages in the same order from the blocks' length.
+//! Units are bytes here.
 
 use std::ffi::c_int;
 
-use colltune_core::node::between::{MESSAGES_MOST, message_bytes};
+use colltune_core::node::between::{message_bytes, messages};
 
 use crate::abi::Request;
 use crate::p2p::endpoint::Endpoint;
@@ -24,34 +23,6 @@ pub struct Transfers<'a> {
     /// Receives that have ended.
     ended: usize,
     result: Result<(), c_int>,
-}
-
-/// A message: where its bytes lie in the buffer.
-#[derive(Clone, Copy)]
-struct Extent {
-    at: u64,
-    bytes: u64,
-}
-
-/// Hands over the messages that carry these blocks, in order.
-fn messages(blocks: &[usize], block: u64, longest: u64, mut visit: impl FnMut(Extent)) {
-    for stretch in blocks.chunk_by(|a, b| a + 1 == *b) {
-        let (start, all) = (stretch[0] as u64 * block, stretch.len() as u64 * block);
-        let mut sent = 0;
-        while sent < all {
-            let bytes = longest.min(all - sent);
-            sent += bytes;
-            visit(Extent {
-                at: start + sent - bytes,
-                bytes,
-            });
-        }
-    }
-}
-
-/// More messages than this never carry `blocks` of the call's `all` blocks, whatever their length.
-pub fn most(blocks: usize, all: usize) -> usize {
-    blocks + MESSAGES_MOST as usize * blocks / all.max(1) + 1
 }
 
 impl<'a> Transfers<'a> {
@@ -80,18 +51,18 @@ impl<'a> Transfers<'a> {
     /// # Safety
     /// The buffer has room for every block, and lives and is left alone until [`Transfers::finish`].
     pub unsafe fn receive(&mut self, buffer: *mut u8, blocks: &[usize], from: c_int) {
-        messages(blocks, self.block, self.longest, |message| {
+        for message in messages(blocks, self.block, self.longest) {
             let mut request = self.endpoint.world.handles.request_null;
             let at = buffer.wrapping_add(message.at as usize);
-            let into = self.endpoint.bytes(at, message.bytes);
+            let into = self.endpoint.bytes(at, message.units);
             // SAFETY: the caller promises room for every block, which lives and is left alone until the request is
             // complete.
             let posted = unsafe { self.endpoint.receive(into, from, &mut request) };
             self.result = self.result.and(posted);
             self.requests.push(request);
             self.before.push(self.received);
-            self.received += message.bytes;
-        });
+            self.received += message.units;
+        }
     }
 
     /// Sends blocks to a rank of the world.
@@ -99,15 +70,15 @@ impl<'a> Transfers<'a> {
     /// # Safety
     /// The buffer holds the blocks, and lives and is not written there until [`Transfers::finish`].
     pub unsafe fn send(&mut self, buffer: *mut u8, blocks: &[usize], to: c_int) {
-        messages(blocks, self.block, self.longest, |message| {
+        for message in messages(blocks, self.block, self.longest) {
             let mut request = self.endpoint.world.handles.request_null;
             let at = buffer.wrapping_add(message.at as usize);
-            let what = self.endpoint.bytes(at, message.bytes);
+            let what = self.endpoint.bytes(at, message.units);
             // SAFETY: the caller promises that the blocks live and are not written until the request is complete.
             let posted = unsafe { self.endpoint.send(what, to, &mut request) };
             self.result = self.result.and(posted);
             self.requests.push(request);
-        });
+        }
     }
 
     /// Waits until the first `until` bytes that are received are there.

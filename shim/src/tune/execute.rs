@@ -96,7 +96,11 @@ impl Tuner {
                 Decision::SetUp => {
                     let _under_way = self.under_way(state, call, DEFAULT);
                     let agreed = self.agree(state);
-                    state.decider.set_up(&self.rules, agreed, call, &details)
+                    let decision = state.decider.set_up(&self.rules, agreed, call, &details);
+                    if state.decider.membership().is_some() {
+                        self.spending.sets_up();
+                    }
+                    decision
                 }
                 Decision::Prepare => self.prepare(state, call, &details),
                 Decision::Unobserved(left) => {

@@ -6,10 +6,12 @@ use colltune_core::classify::Layout;
 use colltune_core::decide::agreed::{ABILITY_WORDS, Ability, Agreed, Membership};
 use colltune_core::decide::hopeless::{HOPELESS_WORDS, Hopeless};
 use colltune_core::decide::{Decider, Switch};
+use colltune_core::review;
 use colltune_core::settings::Gpu;
 
 use super::Tuner;
 use crate::abi::{self, Comm};
+use crate::clock;
 use crate::communicator::State;
 use crate::gpu;
 use crate::library::Pmpi;
@@ -40,11 +42,18 @@ impl Tuner {
         };
         // A carrier, or what lies in shared memory, knows nothing of a communicator that is revoked.
         let tolerant = self.tolerates_deaths;
+        let spent_ppm = self.spending.share_ppm(&self.clock);
+        let budget_ppm = self.rules.terms.settings.explore_budget_ppm();
+        let lived_ns = self
+            .clock
+            .span_ns(clock::ticks().wrapping_sub(state.attached));
+        let life = (lived_ns, self.spending.each_ns(&self.clock));
         let ability = Ability {
             number,
             native: (!self.thread_multiple && self.steer.able() && !tolerant).into(),
             own_families: (!self.may_have_device_memory() && !tolerant).into(),
-            spent_ppm: self.spending.share_ppm(&self.clock),
+            spent_ppm,
+            pays: review::pays(spent_ppm, budget_ppm, life).into(),
         };
         let memory = Reservation::of(Decider::READY_BYTES);
         // The last one says whether a member does not know who the others are, has no room for decisions, or knows that the

@@ -110,6 +110,21 @@ pub fn spent_ppm(spent_ns: u64, elapsed_ns: u64) -> u64 {
     u64::try_from(spent).unwrap_or(u64::MAX)
 }
 
+/// Of what a communicator costs no more than this is believed: ranks that come late are waited for, too.
+const EACH_MOST_NS: u64 = 100_000_000;
+/// Nobody's budget for that is smaller, in millionths: not all of it is exploring.
+const EACH_LEAST_PPM: u64 = 20_000;
+
+/// Whether a rank can pay for one more communicator that is tuned: for agreements, memory shared with neighbours, and so
+/// on, which were `each_ns` on the mean so far. It can where agreements have cost it no more than the budget yet, or where
+/// the communicator has lived so long that this once is no more of its life. Who has made many that lived shortly
+/// expects the next one to live no longer than it has. Total.
+pub fn pays(spent_ppm: u64, budget_ppm: u64, (lived_ns, each_ns): (u64, u64)) -> bool {
+    let budget_ppm = budget_ppm.max(EACH_LEAST_PPM);
+    let affordable = u128::from(lived_ns) * u128::from(budget_ppm) / 1_000_000;
+    spent_ppm <= budget_ppm || affordable >= u128::from(each_ns.min(EACH_MOST_NS))
+}
+
 /// The least distance of a cell's samples where agreements have cost `spent_ppm` of the time of the rank that they cost
 /// most: as many times as far apart as that is beyond `budget_ppm`. Fewer samples draw fewer variants that the ranks have
 /// not agreed on yet, and lead to fewer reviews. Total.
@@ -125,6 +140,18 @@ mod tests {
     use super::*;
 
     const NONE: [usize; 0] = [];
+
+    #[test]
+    fn who_has_spent_too_much_pays_for_what_has_lived_long() {
+        let (us, ms) = (1_000, 1_000_000);
+        assert!(pays(20_000, 20_000, (0, 50 * ms)));
+        assert!(!pays(20_001, 20_000, (10 * us, ms)));
+        assert!(!pays(20_001, 20_000, (50 * ms - 50, ms)));
+        assert!(pays(20_001, 20_000, (50 * ms, ms)));
+        assert!(pays(900_000, 0, (50 * ms, ms)), "exploring or not");
+        assert!(pays(900_000, 20_000, (5_000 * ms, 60_000 * ms)));
+        assert!(pays(900_000, 20_000, (0, 0)), "there are few");
+    }
 
     fn seen(samples: u64, each_ns: u64) -> Observed {
         Observed {

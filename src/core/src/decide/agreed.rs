@@ -46,6 +46,8 @@ pub struct Ability {
     pub own_families: Possible,
     /// What agreements have cost it so far ([`crate::review::spent_ppm`]).
     pub spent_ppm: u64,
+    /// Whether it can pay for what a communicator's variants need ([`crate::review::pays`]).
+    pub pays: Possible,
 }
 
 /// Whether something can be done; what one member cannot is done by none.
@@ -62,7 +64,7 @@ impl From<bool> for Possible {
 }
 
 /// Words of an [`Ability`]; the members' are combined by the largest of each.
-pub const ABILITY_WORDS: usize = 4;
+pub const ABILITY_WORDS: usize = 5;
 
 impl Ability {
     /// A word each, so that the largest of all members' says whether one of them cannot. What more is to be agreed
@@ -74,6 +76,7 @@ impl Ability {
             unable(self.native),
             unable(self.own_families),
             self.spent_ppm,
+            unable(self.pays),
         ]
     }
 }
@@ -87,6 +90,7 @@ pub struct Agreed {
     pub own_families: Possible,
     /// What agreements had cost the member that they had cost most.
     pub spent_ppm: u64,
+    pub pays: Possible,
 }
 
 impl Agreed {
@@ -96,16 +100,18 @@ impl Agreed {
         native: Possible::No,
         own_families: Possible::No,
         spent_ppm: 0,
+        pays: Possible::No,
     };
 
     /// From the largest of each of the members' words.
     pub fn of(words: [u64; ABILITY_WORDS]) -> Agreed {
-        let [id, no_native, no_own, spent_ppm] = words;
+        let [id, no_native, no_own, spent_ppm, does_not_pay] = words;
         Agreed {
             id,
             native: Possible::from(no_native == 0),
             own_families: Possible::from(no_own == 0),
             spent_ppm,
+            pays: Possible::from(does_not_pay == 0),
         }
     }
 
@@ -129,6 +135,7 @@ mod tests {
             native: Possible::Yes,
             own_families: Possible::Yes,
             spent_ppm: 5,
+            pays: Possible::Yes,
         };
         let largest = |members: &[Ability]| {
             let words = members.iter().map(|member| member.words());
@@ -149,7 +156,15 @@ mod tests {
         };
         let agreed = largest(&[first, able, unable]);
         assert_eq!(agreed.native, Possible::No);
-        assert_eq!(agreed.own_families, Possible::Yes);
+        assert_eq!(
+            (agreed.own_families, agreed.pays),
+            (Possible::Yes, Possible::Yes)
+        );
+        let poor = Ability {
+            pays: Possible::No,
+            ..able
+        };
+        assert_eq!(largest(&[first, poor, able]).pays, Possible::No);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::collective::Collective;
 use crate::record::CallClass;
 
 use super::DEFAULT;
-use super::agreed::{Agreed, Membership};
+use super::agreed::{Agreed, Membership, Possible};
 use super::call::{SharedCall, SharedDetails};
 use super::cell::CellState;
 use super::decision::{Chosen, Decision, Heeded, UnderWay};
@@ -30,6 +30,8 @@ pub struct Decider {
     tuned_from: u64,
     /// What the calls before that moved, as the set-up counts it.
     young_bytes: u64,
+    /// It was put off until this call.
+    put_off_until: u64,
     agreed: Agreed,
     /// The same as it was in the set-up: a rank may make a cell before a review and the others behind it.
     set_up_with: Agreed,
@@ -67,6 +69,9 @@ struct Cells {
 }
 
 const UNMADE: u32 = u32::MAX;
+
+/// After so many times as many calls a set-up that was put off is due again.
+const PUT_OFF: u64 = 4;
 
 impl Cells {
     fn new(
@@ -120,6 +125,7 @@ impl Decider {
             calls: 0,
             tuned_from: u64::MAX,
             young_bytes: 0,
+            put_off_until: 0,
             agreed: Agreed::NOTHING,
             set_up_with: Agreed::NOTHING,
             hopeless: Hopeless::NOTHING,
@@ -152,6 +158,7 @@ impl Decider {
         self.calls = 0;
         self.tuned_from = u64::MAX;
         self.young_bytes = 0;
+        self.put_off_until = 0;
         self.agreed = Agreed::NOTHING;
         self.set_up_with = Agreed::NOTHING;
         self.cells_in_use = 0;
@@ -231,7 +238,8 @@ impl Decider {
         }
         self.calls += 1;
         self.young_bytes += Rules::setup_bytes(call);
-        let due = rules.setup_is_due(self.calls, self.young_bytes);
+        let due =
+            self.calls >= self.put_off_until && rules.setup_is_due(self.calls, self.young_bytes);
         match self.standing {
             Standing::Young if due || rules.telling == Telling::All => Decision::SetUp,
             Standing::Ready if due => self.decide_due(rules, call, details),
@@ -240,7 +248,7 @@ impl Decider {
     }
 
     /// Takes what the members agreed on, and decides on the call that asked for it; `None` where they see that the
-    /// communicator is not to be tuned.
+    /// communicator is not to be tuned. Where a member cannot pay for what that needs they ask again, ever more seldom.
     #[cold]
     pub fn set_up(
         &mut self,
@@ -253,6 +261,10 @@ impl Decider {
             self.standing = Standing::Aside;
             return Decision::Default;
         };
+        if agreed.pays == Possible::No && rules.puts_off() {
+            self.put_off_until = self.calls.saturating_mul(PUT_OFF);
+            return Decision::Default;
+        }
         self.agreed = agreed;
         self.set_up_with = agreed;
         self.hopeless = hopeless;

@@ -174,6 +174,13 @@ impl Rules {
         self.terms.mode != Mode::Off && (calls >= after || bytes >= SETUP_BYTES)
     }
 
+    /// Whether a set-up may be put off: where nobody asked for what comes behind it in any case.
+    pub(super) fn puts_off(&self) -> bool {
+        self.terms.forced.is_empty()
+            && self.terms.settings.reproducible == Reproducible::Off
+            && self.telling == Telling::Needed
+    }
+
     /// How much of a call counts towards the bytes at which a communicator is set up. Of an allgatherv the size is the
     /// mean of counts that each rank has from its own caller, so no more of it counts than its cells go by.
     pub(super) fn setup_bytes(call: SharedCall) -> u64 {
@@ -454,7 +461,7 @@ mod tests {
     #[test]
     fn from_2_gib_in_all_blocks_on_nothing_runs_but_the_default() {
         let rules = rules();
-        let agreed = Agreed::of([1, 0, 0, 0]);
+        let agreed = Agreed::of([1, 0, 0, 0, 0]);
         for collective in Collective::ALL {
             let Some(least) = of_2_gib(collective) else {
                 continue;

@@ -184,7 +184,7 @@ pub fn receiver(carriers: Carriers, place: usize, n_ranks: usize) -> usize {
 
 /// For each place of node `own` the blocks that it gets from the other nodes, in the order in which
 /// they come: ranks of the communicator. `nodes[b]` lists those of node `b`.
-pub fn streams(nodes: &[Vec<usize>], own: usize, carriers: Carriers) -> Vec<Vec<usize>> {
+pub(super) fn streams(nodes: &[Vec<usize>], own: usize, carriers: Carriers) -> Vec<Vec<usize>> {
     let n_here = nodes[own].len();
     let mut streams = vec![Vec::new(); n_here];
     for step in 1..nodes.len() {
@@ -199,16 +199,64 @@ pub fn streams(nodes: &[Vec<usize>], own: usize, carriers: Carriers) -> Vec<Vec<
 /// Messages are no longer, so that they need not ask the receiver first.
 const MESSAGE: u64 = 32 * KIB;
 /// Messages that a rank posts at once, at most, beside one for each stretch of blocks.
-pub const MESSAGES_MOST: u64 = 256;
+const MESSAGES_MOST: u64 = 256;
 
 /// The longest message that carries blocks of a call whose blocks are `total` bytes together.
 pub fn message_bytes(total: u64) -> u64 {
     MESSAGE.max(total.div_ceil(MESSAGES_MOST))
 }
 
+/// A message: where its units lie in the buffer, and how many they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    pub at: u64,
+    pub units: u64,
+}
+
+/// The messages that carry these blocks of `block` units, in order: each has a stretch of blocks that lie together, or
+/// `longest` units of it. Both ends find the same ones.
+pub fn messages(blocks: &[usize], block: u64, longest: u64) -> impl Iterator<Item = Extent> {
+    let stretches = blocks.chunk_by(|a, b| a + 1 == *b);
+    stretches.flat_map(move |stretch| {
+        let (start, all) = (stretch[0] as u64 * block, stretch.len() as u64 * block);
+        (0..all.div_ceil(longest)).map(move |index| {
+            let sent = index * longest;
+            Extent {
+                at: start + sent,
+                units: longest.min(all - sent),
+            }
+        })
+    })
+}
+
+/// More messages than this never carry `blocks` of the call's `all` blocks, whatever their length.
+pub fn messages_most(blocks: usize, all: usize) -> usize {
+    blocks + MESSAGES_MOST as usize * blocks / all.max(1) + 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_carry_blocks_in_order_and_are_no_more_than_was_said() {
+        let lists: [&[usize]; 5] = [&[3], &[0, 1, 2], &[4, 5, 9, 10, 2], &[7, 6, 5], &[]];
+        for blocks in lists {
+            for block in [1, 5, 1000, 40_000] {
+                let all = 11;
+                let longest = message_bytes(block * all);
+                let (mut carried, mut n_messages) = (Vec::new(), 0);
+                for message in messages(blocks, block, longest) {
+                    assert!(message.units > 0 && message.units <= longest);
+                    carried.extend(message.at..message.at + message.units);
+                    n_messages += 1;
+                }
+                let of = |rank: &usize| *rank as u64 * block..(*rank as u64 + 1) * block;
+                assert!(carried.into_iter().eq(blocks.iter().flat_map(of)));
+                assert!(n_messages <= messages_most(blocks.len(), all as usize));
+            }
+        }
+    }
 
     #[test]
     fn every_block_of_another_node_comes_to_one_rank_of_a_node_once() {

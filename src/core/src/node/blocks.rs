@@ -40,6 +40,7 @@ impl Blocks<'_> {
     }
 
     /// Whether a short message can carry them: one block of each.
+    #[inline]
     pub fn are_single(&self) -> bool {
         match self {
             Blocks::One | Blocks::Exchanged(_) => true,
@@ -85,7 +86,7 @@ pub struct Ends {
 impl<'a> Blocks<'a> {
     /// Of the piece that has `units` units from unit `first` on, those that one rank gives another, as the asking one
     /// has them in its buffers. A block, or the message, is `block` units long.
-    #[inline]
+    #[inline(always)]
     pub fn stretches(
         self,
         block: u64,

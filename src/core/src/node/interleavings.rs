@@ -1,45 +1,14 @@
-//! Every interleaving of small cases: no piece is overwritten before its last reader has it, none
+//! Every interleaving of the steps of small cases: no piece is overwritten before its last reader has it, none
 //! is read before it is there, and nobody waits for ever.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 
-use super::act::{Act, Kind, acts};
-
-/// The smallest steps of a rank; waits and writes as [`Act`] promises them.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    AwaitDone {
-        ticket: u64,
-    },
-    AwaitFilled {
-        rank: usize,
-        ticket: u64,
-    },
-    AwaitCombined {
-        rank: usize,
-        ticket: u64,
-    },
-    /// The cell is in the writer's hands between the two.
-    BeginWrite {
-        ticket: u64,
-    },
-    EndWrite {
-        ticket: u64,
-    },
-    Read {
-        rank: usize,
-        ticket: u64,
-    },
-    TellFilled {
-        ticket: u64,
-    },
-    TellCombined {
-        ticket: u64,
-    },
-    TellDone {
-        ticket: u64,
-    },
-}
+use super::between::Turn;
+use super::blocks::Blocks;
+use super::kind::Kind;
+use super::layout::{Cut, Flag};
+use super::phase::{MemoryStep, Phase, Units};
 
 /// How often a rank tells that it is done.
 #[derive(Clone, Copy, Debug)]
@@ -56,66 +25,48 @@ struct Case {
     /// By how many pieces a rank reuses a cell too early: none, but for a fault.
     early: u64,
     telling: Telling,
+    in_place: bool,
     calls: Vec<(Kind, u64)>,
 }
 
-fn steps(case: &Case, rank: usize) -> Vec<Step> {
+/// Units of a piece: several for each rank's slice.
+const UNITS: u64 = 6;
+
+/// A step, and the ticket of the first piece of its call.
+type Numbered = (u64, MemoryStep);
+
+fn steps(case: &Case, place: usize) -> Vec<Numbered> {
     let mut steps = Vec::new();
     let mut first = 1;
-    let others = || (0..case.n).filter(move |other| *other != rank);
     for &(kind, pieces) in &case.calls {
-        let ticket_of = |piece: u64| first + piece;
-        let visit = |act: Act| -> Result<(), ()> {
-            match act {
-                Act::Fill { piece } => {
-                    let ticket = ticket_of(piece);
-                    let write = [
-                        Step::AwaitDone { ticket },
-                        Step::BeginWrite { ticket },
-                        Step::EndWrite { ticket },
-                        Step::TellFilled { ticket },
-                    ];
-                    steps.extend(write);
-                }
-                Act::Take { piece, from } => {
-                    let (rank, ticket) = (from, ticket_of(piece));
-                    steps.extend([
-                        Step::AwaitFilled { rank, ticket },
-                        Step::Read { rank, ticket },
-                    ]);
-                }
-                Act::Fold { piece } | Act::Combine { piece } => {
-                    let ticket = ticket_of(piece);
-                    for rank in others() {
-                        steps.extend([
-                            Step::AwaitFilled { rank, ticket },
-                            Step::Read { rank, ticket },
-                        ]);
-                    }
-                    if matches!(act, Act::Combine { .. }) {
-                        steps.push(Step::TellCombined { ticket });
-                    }
-                }
-                Act::Collect { piece } => {
-                    let ticket = ticket_of(piece);
-                    for rank in others() {
-                        steps.extend([
-                            Step::AwaitCombined { rank, ticket },
-                            Step::Read { rank, ticket },
-                        ]);
-                    }
-                }
-                Act::Done { piece } => {
-                    let ticket = ticket_of(piece);
-                    match case.telling {
-                        Telling::Second if !ticket.is_multiple_of(2) => {}
-                        _ => steps.push(Step::TellDone { ticket }),
-                    }
-                }
-            }
-            Ok(())
+        let units = pieces * UNITS;
+        let phase = Phase {
+            kind,
+            blocks: Blocks::One,
+            units,
+            cut: Cut {
+                units,
+                units_per_piece: UNITS,
+                pieces,
+            },
+            turn: Turn::Forth,
+            place,
+            n_here: case.n,
+            in_place: case.in_place,
+            holed: false,
+            arriving: false,
         };
-        acts(kind, rank, case.n, pieces, visit).unwrap();
+        for piece in 0..pieces {
+            let Ok(()) = phase.steps(piece, &mut |step| {
+                let done = Flag::Done;
+                match (case.telling, step) {
+                    (Telling::Second, MemoryStep::Tell { flag, piece })
+                        if flag == done && !(first + piece).is_multiple_of(2) => {}
+                    _ => steps.push((first, step)),
+                }
+                Ok::<(), Infallible>(())
+            });
+        }
         first += pieces;
     }
     steps
@@ -127,52 +78,93 @@ struct Rank {
     filled: u64,
     combined: u64,
     done: u64,
-    /// What lies in each cell; `None` while it is written.
-    cells: Vec<Option<u64>>,
+    /// The ticket of what lies in each cell.
+    cells: Vec<u64>,
 }
 
-/// Whether the step may be taken, and the fault where it reads what is not there.
-fn ready(case: &Case, ranks: &[Rank], own: usize, step: Step) -> bool {
+impl Rank {
+    fn told(&self, flag: Flag) -> u64 {
+        match flag {
+            Flag::Filled => self.filled,
+            Flag::Combined => self.combined,
+            Flag::Done | Flag::ShortDone => self.done,
+        }
+    }
+}
+
+/// Whether the step may be taken.
+fn ready(case: &Case, ranks: &[Rank], own: usize, (first, step): Numbered) -> bool {
     match step {
-        Step::AwaitDone { ticket } => {
+        MemoryStep::AwaitRoom { piece } => {
             let others = ranks.iter().enumerate().filter(|(rank, _)| *rank != own);
             others
                 .map(|(_, rank)| rank.done)
-                .all(|done| done + case.cells + case.early >= ticket)
+                .all(|done| done + case.cells + case.early >= first + piece)
         }
-        Step::AwaitFilled { rank, ticket } => ranks[rank].filled >= ticket,
-        Step::AwaitCombined { rank, ticket } => ranks[rank].combined >= ticket,
+        MemoryStep::Await { of, flag, piece } => ranks[of].told(flag) >= first + piece,
         _ => true,
     }
 }
 
-fn take(case: &Case, ranks: &mut [Rank], own: usize, step: Step) -> Result<(), String> {
+/// Takes it, and says the fault where it reads what is not there. That a rank writes a cell at once hides nothing: who
+/// could read in the middle could read behind it, too.
+fn take(
+    case: &Case,
+    ranks: &mut [Rank],
+    own: usize,
+    (first, step): Numbered,
+) -> Result<(), String> {
     let place = |ticket: u64| (ticket % case.cells) as usize;
     match step {
-        Step::BeginWrite { ticket } => ranks[own].cells[place(ticket)] = None,
-        Step::EndWrite { ticket } => ranks[own].cells[place(ticket)] = Some(ticket),
-        Step::TellFilled { ticket } => ranks[own].filled = ticket,
-        Step::TellCombined { ticket } => ranks[own].combined = ticket,
-        Step::TellDone { ticket } => ranks[own].done = ticket,
-        Step::Read { rank, ticket } => {
-            let found = ranks[rank].cells[place(ticket)];
-            if found != Some(ticket) {
-                return Err(format!(
-                    "rank {own} wants {ticket} of {rank} and finds {found:?}"
-                ));
+        MemoryStep::Copy {
+            piece, from, into, ..
+        }
+        | MemoryStep::Combine {
+            piece, from, into, ..
+        } => {
+            let ticket = first + piece;
+            if let Units::Cell { of, .. } = from {
+                let found = ranks[of].cells[place(ticket)];
+                if found != ticket {
+                    return Err(format!(
+                        "rank {own} wants {ticket} of {of} and finds {found}"
+                    ));
+                }
+                // Who has combined its own slice wants those of the others.
+                if ranks[own].combined >= ticket && ranks[of].combined < ticket {
+                    return Err(format!("rank {own} wants {ticket} of {of} combined"));
+                }
+            }
+            if let Units::Cell { of, .. } = into {
+                if of != own {
+                    return Err(format!("rank {own} writes in a cell of {of}"));
+                }
+                ranks[own].cells[place(ticket)] = ticket;
             }
         }
-        _ => {}
+        MemoryStep::Tell { flag, piece } => {
+            let told = match flag {
+                Flag::Filled => &mut ranks[own].filled,
+                Flag::Combined => &mut ranks[own].combined,
+                Flag::Done | Flag::ShortDone => &mut ranks[own].done,
+            };
+            *told = first + piece;
+        }
+        MemoryStep::AwaitRoom { .. } | MemoryStep::Await { .. } | MemoryStep::Arrive { .. } => {}
     }
     ranks[own].next += 1;
     Ok(())
 }
 
-/// Follows every interleaving; what a state is follows from how far each rank has come.
 fn explore(case: &Case) -> Result<usize, String> {
-    let programs: Vec<Vec<Step>> = (0..case.n).map(|rank| steps(case, rank)).collect();
+    let programs: Vec<_> = (0..case.n).map(|rank| steps(case, rank)).collect();
+    explore_programs(case, &programs)
+}
+
+/// Follows every interleaving; what a state is follows from how far each rank has come.
+fn explore_programs(case: &Case, programs: &[Vec<Numbered>]) -> Result<usize, String> {
     let fresh = Rank {
-        cells: vec![Some(0); case.cells as usize],
+        cells: vec![0; case.cells as usize],
         ..Rank::default()
     };
     let mut open = vec![vec![fresh; case.n]];
@@ -233,6 +225,7 @@ fn two_ranks_never_read_a_wrong_piece_nor_wait_for_ever() {
                     cells,
                     early: 0,
                     telling,
+                    in_place: cells == 2,
                     calls,
                 };
                 let states = explore(&case).unwrap_or_else(|fault| {
@@ -253,6 +246,7 @@ fn three_ranks_never_read_a_wrong_piece_nor_wait_for_ever() {
                 cells: 2,
                 early: 0,
                 telling: Telling::Each,
+                in_place: true,
                 calls: vec![(first, 1), (second, 2)],
             };
             explore(&case).unwrap_or_else(|fault| panic!("{first:?} and {second:?}: {fault}"));
@@ -270,11 +264,62 @@ fn a_ring_that_is_reused_too_early_is_found_out() {
                 cells: 2,
                 early,
                 telling: Telling::Each,
+                in_place: false,
                 calls: vec![(kind, 3)],
             })
         };
         assert!(explored(0).is_ok(), "{kind:?}: {:?}", explored(0));
         let fault = explored(1).err().unwrap_or_default();
         assert!(fault.contains("wants 1"), "{kind:?}: {fault:?}");
+    }
+}
+
+/// Whether a rank reads in the cell that another one fills with a piece.
+fn reads(steps: &[Numbered], filler: usize, filled: u64) -> bool {
+    steps.iter().any(|(_, step)| match *step {
+        MemoryStep::Copy { piece, from, .. } | MemoryStep::Combine { piece, from, .. } => {
+            piece == filled && matches!(from, Units::Cell { of, .. } if of == filler)
+        }
+        _ => false,
+    })
+}
+
+#[test]
+fn a_wait_that_one_rank_leaves_out_is_found_out() {
+    for kind in kinds() {
+        let case = Case {
+            n: 2,
+            cells: 2,
+            early: 0,
+            telling: Telling::Each,
+            in_place: false,
+            calls: vec![(kind, 3)],
+        };
+        let all: Vec<_> = (0..case.n).map(|rank| steps(&case, rank)).collect();
+        for rank in 0..case.n {
+            for left_out in 0..all[rank].len() {
+                let mut programs = all.clone();
+                let step = programs[rank].remove(left_out);
+                let found = explore_programs(&case, &programs);
+                let matters = match step.1 {
+                    // Who has been told of all slices knows that nobody reads in its cell any more.
+                    MemoryStep::AwaitRoom { .. } if kind == (Kind::ReduceSliced { root: rank }) => {
+                        false
+                    }
+                    // Nothing lay in the cells of the first pieces before.
+                    MemoryStep::AwaitRoom { piece } => {
+                        let lay_there = piece.checked_sub(case.cells);
+                        lay_there.is_some_and(|piece| reads(&all[1 - rank], rank, piece))
+                    }
+                    // Others fill ahead, so who has seen more of one piece need not wait for the next.
+                    MemoryStep::Await { piece, .. } => piece == 0,
+                    _ => false,
+                };
+                assert!(
+                    !matters || found.is_err(),
+                    "{kind:?}: rank {rank} without {step:?}"
+                );
+            }
+        }
     }
 }

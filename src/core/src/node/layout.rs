@@ -24,8 +24,8 @@ pub const CELL: usize = 32 << 10;
 /// Words of 64 bits in which a rank says on which processors it may run.
 pub const PROCESSOR_WORDS: usize = 16;
 
-/// Its number, where it keeps a secret of its own, and that secret.
-pub const IDENTITY_WORDS: usize = 3;
+/// Its number, where it keeps a secret of its own, that secret, and the namespace that the number is of.
+pub const IDENTITY_WORDS: usize = 4;
 
 pub const PAGE: usize = 4096;
 /// The first page holds what shows a rank that it has found the right segment, and [`FAULT`].

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::between::LANES_MOST;
+use super::between::{Carriers, LANES_MOST, streams};
 
 /// The nodes of a communicator as one of its ranks sees them.
 #[derive(Clone, Debug)]
@@ -22,6 +22,10 @@ pub struct NodeMap {
     pub places: Vec<usize>,
     /// For each place here the blocks that it provides: its own.
     pub own_blocks: Vec<Vec<usize>>,
+    /// For each place here the blocks of other nodes that come to it, in order: where its leader carries them, and where
+    /// each rank carries its own.
+    by_leader: Vec<Vec<usize>>,
+    by_each: Vec<Vec<usize>>,
 }
 
 impl NodeMap {
@@ -54,10 +58,21 @@ impl NodeMap {
             places: (0..nodes[node].len()).collect(),
             own_blocks: nodes[node].iter().map(|rank| vec![*rank]).collect(),
             lanes: least.min(LANES_MOST),
+            by_leader: streams(&nodes, node, Carriers::Leader),
+            by_each: streams(&nodes, node, Carriers::Each),
             nodes,
             node_of,
             place_of,
         })
+    }
+
+    /// For each place here the blocks of other nodes that come to it, in order.
+    #[inline]
+    pub fn streams(&self, carriers: Carriers) -> &[Vec<usize>] {
+        match carriers {
+            Carriers::Leader => &self.by_leader,
+            Carriers::Each => &self.by_each,
+        }
     }
 
     /// The ranks on this node, in the order of their places.

@@ -3,26 +3,28 @@
 //! A stage is something that the ranks of a node do together in its memory ([`Kind`]), a collective among ranks of
 //! which one is on each node, or a copy. The checker of [`whole`](super::whole) runs the stages of all ranks of a
 //! communicator, the acts and the schedules in them too, and compares what comes out with what the collective promises;
-//! the shim runs the same stages. Variants whose messages go straight to where they are wanted, and those that read the
-//! others' buffers, are not told here.
+//! the shim runs the same stages. Variants that read the others' buffers are not told here.
 
 mod step;
 
+mod direct;
 mod lanes;
 mod leaders;
 mod moves;
 
-use super::act::{self, Kind};
 use super::collected::{CollectedLayout, moves_blocks};
+use super::kind::{self, Kind};
 use super::map::NodeMap;
 use super::on_nodes::{Crossing, OnNodes};
 use crate::collective::Collective;
+use direct::{allgather_direct, alltoall_direct};
 use lanes::by_lanes;
 pub use leaders::{Overlapping, overlapping};
 use leaders::{bcast_by_leaders, reduce_by_leaders};
 use moves::{allgather_by_leaders, alltoall_by_leaders, exchange_here, gather_here};
+use step::INPUT;
+pub use step::OUTPUT;
 pub use step::{Across, Among, At, Buffer, Call, Inside, Stage};
-use step::{INPUT, OUTPUT};
 
 /// Hands the stages of a call to `visit`, in order.
 ///
@@ -43,15 +45,17 @@ pub fn stages<'a, E>(
         // other leaders in a call with another root.
         (OnNodes::Leaders(crossing), _) => by_lanes(call, map, (crossing, 1), visit),
         (OnNodes::Lanes(crossing), _) => by_lanes(call, map, (crossing, map.lanes), visit),
-        // On one node, or what a call of blocks does inside it.
+        (OnNodes::Direct(carriers), Allgather) => allgather_direct(call, map, carriers, visit),
+        (OnNodes::Direct(_), _) => alltoall_direct(call, map, visit),
+        // On one node.
         (_, Allgather) => gather_here(call, map, visit),
-        (_, Alltoall) => exchange_here(call, map, visit),
+        (_, Alltoall) => exchange_here(call, map, INPUT, visit),
         (_, collective) => {
             let (bytes, n) = (call.bytes, map.n_here());
             let root = map.place_of[call.root];
             let (kind, source) = match collective {
-                Allreduce => (act::allreduce(bytes, n), INPUT),
-                Reduce => (act::reduce(bytes, n, root), INPUT),
+                Allreduce => (kind::allreduce(bytes, n), INPUT),
+                Reduce => (kind::reduce(bytes, n, root), INPUT),
                 _ => (Kind::Bcast { root }, OUTPUT),
             };
             visit(call.whole(kind, source, OUTPUT))
@@ -69,6 +73,10 @@ pub fn spare_units(call: &Call, map: &NodeMap) -> u64 {
         (_, Some(_)) if call.collective.is_reduction() => call.block,
         (OnNodes::Leaders(_), _) if moves_blocks(call.collective) => {
             CollectedLayout::new(map, call.collective, call.block).room()
+        }
+        // The input of a call in place. Whether a call is in place is each rank's own affair, where there are others.
+        (OnNodes::Direct(_), _) if call.collective == Collective::Alltoall => {
+            call.block.saturating_mul(map.n_ranks() as u64)
         }
         _ => 0,
     }

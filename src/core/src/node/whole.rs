@@ -1,13 +1,15 @@
 //! Whole collectives over the nodes: the stages of all ranks, the acts inside the nodes and the schedules between them,
 //! run with symbolic contents and held against what the collective promises.
 //!
-//! A unit's content is the ordered list of the contributions that are combined in it. What a rank of a node does in a
-//! piece is a model of what the shim does there; which units it touches, in which order, and which stages there are is
-//! what the shim runs itself.
+//! A unit's content is the ordered list of the contributions that are combined in it. Stages, the steps of phases in a
+//! node's memory, the messages that carry blocks and the programs of schedules are what the shim runs itself; carrying
+//! one of them out is a few lines here and there. Ranks go on in several orders, from one call into the next. Short
+//! messages go in lines in the shim, which is not told here.
 
 mod memory;
 
 mod across;
+mod messages;
 mod node;
 mod run;
 
@@ -20,23 +22,28 @@ use crate::catalogue::{self, Crossing, OnNodes, Own};
 use crate::collective::Collective;
 use crate::library::{Library, Product};
 use across::promised;
-use memory::{Case, Found};
+use memory::{Case, Found, Order};
 use run::run;
 
 /// Runs a case, and says what is wrong in the end.
 fn check(case: &Case, change: &dyn Fn(usize, &mut VecDeque<Stage>)) -> Found<()> {
     let found = run(case, change)?;
     let wanted = promised(case.collective, case.n_ranks(), case.root, case.block);
-    for (rank, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
-        for (unit, (found, wanted)) in found.iter().zip(wanted).enumerate() {
-            let Some(wanted) = wanted else { continue };
-            let mut found = found.clone().unwrap_or_default();
-            // On one node operands keep their order; between nodes they need not.
-            if !matches!(case.own, OnNodes::Alone) {
-                found.sort_unstable();
-            }
-            if found != *wanted {
-                return Err(format!("rank {rank} has {found:?} in unit {unit}"));
+    for (rank, (calls, wanted)) in found.iter().zip(&wanted).enumerate() {
+        for (number, found) in (0..).zip(calls) {
+            for (unit, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+                let Some(wanted) = wanted else { continue };
+                let wanted = Case::in_call(number, wanted);
+                let mut found = found.clone().unwrap_or_default();
+                // On one node operands keep their order; between nodes they need not.
+                if !matches!(case.own, OnNodes::Alone) {
+                    found.sort_unstable();
+                }
+                if found != wanted {
+                    return Err(format!(
+                        "rank {rank} has {found:?} in unit {unit} of call {number}, not {wanted:?}"
+                    ));
+                }
             }
         }
     }
@@ -54,13 +61,8 @@ fn variants(collective: Collective) -> Vec<(String, OnNodes)> {
         Some(Own::Node(own)) => Some((variant.name.to_string(), own)),
         _ => None,
     });
-    own.filter(|(_, own)| {
-        matches!(
-            own,
-            OnNodes::Alone | OnNodes::Leaders(_) | OnNodes::Lanes(_)
-        )
-    })
-    .collect()
+    own.filter(|(_, own)| !matches!(own, OnNodes::Reading))
+        .collect()
 }
 
 const COLLECTIVES: [Collective; 5] = [
@@ -87,7 +89,7 @@ fn hierarchical(collective: Collective, n_nodes: usize) -> Vec<(String, OnNodes)
     let fits = |own: &OnNodes| match own.crossing() {
         Some(Crossing::Schedule(schedule)) => schedule.row().fits(n_nodes),
         Some(Crossing::Library) => true,
-        None => false,
+        None => matches!(own, OnNodes::Direct(_)),
     };
     let all = variants(collective).into_iter();
     all.filter(|(_, own)| fits(own)).collect()
@@ -117,22 +119,37 @@ fn each(collective: Collective, own: OnNodes, visit: &mut dyn FnMut(&Case)) {
         for (block, unit_bytes) in [(1, 8), (3, 8), (13, 8), (11, 6 << 10), (9, 12 << 10)] {
             for root in 0..roots {
                 for bits in 0..8 {
-                    let [in_place, overlaps, highest] = [1, 2, 4].map(|bit| bits & bit > 0);
+                    let [in_place, overlaps, holed] = [1, 2, 4].map(|bit| bits & bit > 0);
                     let is_bcast = collective == Collective::Bcast;
-                    if in_place && is_bcast || overlaps && !overlapping {
+                    if in_place && is_bcast
+                        || overlaps && !overlapping
+                        || holed && !collective.is_reduction()
+                    {
                         continue;
                     }
-                    visit(&Case {
-                        nodes_of_ranks,
-                        collective,
-                        own,
-                        block,
-                        unit_bytes,
-                        root,
-                        in_place,
-                        overlaps,
-                        highest,
-                    });
+                    let seed = block + 100 * root as u64 + 10_000 * bits;
+                    // Many schedules go between the same stages.
+                    let orders = [Order::Lowest, Order::Highest, Order::Drawn(seed)];
+                    let few = (seed as usize + root) % orders.len();
+                    let orders = match crossing {
+                        Some(_) => &orders[few..=few],
+                        None => &orders[..],
+                    };
+                    for &order in orders {
+                        visit(&Case {
+                            nodes_of_ranks,
+                            collective,
+                            own,
+                            block,
+                            unit_bytes,
+                            root,
+                            in_place,
+                            overlaps,
+                            holed,
+                            order,
+                            eager: seed.is_multiple_of(2) == matches!(order, Order::Lowest),
+                        });
+                    }
                 }
             }
         }
@@ -152,14 +169,16 @@ fn every_variant_over_the_nodes_does_what_its_collective_promises() {
                 found.unwrap_or_else(|wrong| {
                     panic!(
                         "{collective} by {name}: {wrong}: nodes {:?}, {} units of {} bytes, root {}, in place {}, \
-                         overlapping {}, highest first {}",
+                         overlapping {}, holed {}, {:?}, eager {}",
                         case.nodes_of_ranks,
                         case.block,
                         case.unit_bytes,
                         case.root,
                         case.in_place,
                         case.overlaps,
-                        case.highest,
+                        case.holed,
+                        case.order,
+                        case.eager,
                     )
                 });
             });
@@ -177,7 +196,9 @@ fn is_idle(rank: usize, nodes_of_ranks: &[u32], stage: &Stage, collective: Colle
         Stage::Inside(_) => here.count() == 1,
         // A leader's blocks of ranks that are not there, and its own, which it does not need.
         Stage::Copy { .. } => moves_blocks(collective),
-        Stage::Across(_) => false,
+        Stage::Across(_) | Stage::Receive { .. } | Stage::Send { .. } => false,
+        // What has to be there may be there already.
+        Stage::Finish => true,
     }
 }
 
@@ -195,7 +216,9 @@ fn a_stage_that_one_rank_leaves_out_is_found_out() {
                 root: 4,
                 in_place: false,
                 overlaps: false,
-                highest: false,
+                holed: false,
+                order: Order::Lowest,
+                eager: false,
             };
             for rank in 0..nodes_of_ranks.len() {
                 for skipped in 0.. {
@@ -234,12 +257,16 @@ fn a_result_in_another_place_is_found_out() {
                 root: 0,
                 in_place: false,
                 overlaps: false,
-                highest: true,
+                holed: false,
+                order: Order::Highest,
+                eager: false,
             };
             let result = check(&case, &|_, stages| {
                 for stage in stages {
-                    if let Stage::Across(across) = stage {
-                        across.result.unit += 1;
+                    match stage {
+                        Stage::Across(across) => across.result.unit += 1,
+                        Stage::Send { from, .. } => from.unit += 1,
+                        _ => {}
                     }
                 }
             });

@@ -295,6 +295,7 @@ impl Agent {
                         native: (!native).into(),
                         own_families: (!own_families).into(),
                         spent_ppm: self.spent_ppm(job),
+                        pays: self.pays(job),
                     };
                     job.tally.set_ups += 1;
                     self.own_words.clear();

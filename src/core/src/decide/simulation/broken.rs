@@ -68,6 +68,7 @@ fn default_on_one_rank_alone_is_found() {
 #[test]
 fn ranks_that_go_by_what_they_themselves_can_or_saw_are_found() {
     is_found(Mistake::OwnAbility, Faults::MANY);
+    is_found(Mistake::OwnPays, Faults::NONE);
     is_found(Mistake::OwnRoom, Faults::MANY);
     is_found(Mistake::OwnTimes, Faults::NONE);
     is_found(Mistake::FailedForgotten, Faults::MANY);

@@ -39,6 +39,7 @@ fn with_seeds(first: u64, programs: u64, mut run: impl FnMut(u64) -> Tally) -> T
         all.sampled += tally.sampled;
         all.refused += tally.refused;
         all.set_ups += tally.set_ups;
+        all.put_off += tally.put_off;
         all.rooms += tally.rooms;
         all.reviews += tally.reviews;
         all.replaced += tally.replaced;
@@ -74,6 +75,7 @@ fn few_ranks_decide_alike_whatever_happens_to_some() {
             (tally.sampled, 20),
             (tally.refused, 200),
             (tally.set_ups, 200),
+            (tally.put_off, 5_000),
             (tally.rooms, 100),
             (tally.reviews, 1_000),
         ] {

@@ -25,6 +25,7 @@ fn able(id: u64) -> Agreed {
         native: Possible::Yes,
         own_families: Possible::Yes,
         spent_ppm: 0,
+        pays: Possible::Yes,
     }
 }
 

@@ -27,6 +27,8 @@ pub enum Mistake {
     DefaultAlone,
     /// What this rank can do decides, not what all can.
     OwnAbility,
+    /// Whether this rank can pay for what a communicator needs decides.
+    OwnPays,
     /// Whether this rank has room decides.
     OwnRoom,
     /// This rank's times decide.
@@ -95,6 +97,8 @@ pub struct Tally {
     pub sampled: u64,
     pub refused: u64,
     pub set_ups: u64,
+    /// Of these, those that were put off.
+    pub put_off: u64,
     pub rooms: u64,
     pub reviews: u64,
     /// Reviews in which the choice of a cell changed, and those that left one that was watched.

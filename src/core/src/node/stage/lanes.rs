@@ -2,9 +2,9 @@
 
 use super::step::{Across, Among, At, Call, INPUT, OUTPUT, SPARE, Stage};
 use crate::collective::Collective;
-use crate::node::act::{self, Kind};
 use crate::node::between::share;
 use crate::node::blocks::Blocks;
+use crate::node::kind::{self, Kind};
 use crate::node::map::NodeMap;
 use crate::node::on_nodes::Crossing;
 
@@ -32,7 +32,7 @@ fn own_share(call: &Call, map: &NodeMap, of: At, lanes: usize) -> Option<(At, u6
 /// Each lane gets what the node has combined of its share.
 fn reduce_to_lanes<'a>(call: &Call, map: &NodeMap, target: At, lanes: usize) -> Stage<'a> {
     match lanes {
-        1 => call.whole(act::reduce(call.bytes, map.n_here(), 0), INPUT, target),
+        1 => call.whole(kind::reduce(call.bytes, map.n_here(), 0), INPUT, target),
         _ => call.of(
             Kind::ReduceScatter { lanes },
             INPUT,

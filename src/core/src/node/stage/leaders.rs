@@ -2,8 +2,8 @@
 
 use super::step::{Across, Among, Call, INPUT, Inside, OUTPUT, SPARE, Stage};
 use crate::collective::Collective;
-use crate::node::act::{self, Kind};
 use crate::node::blocks::Blocks;
+use crate::node::kind::{self, Kind};
 use crate::node::map::NodeMap;
 
 pub fn reduce_by_leaders<'a, E>(
@@ -16,7 +16,7 @@ pub fn reduce_by_leaders<'a, E>(
     let leads = leader == map.place;
     let is_root = leads && map.is_here(call.root);
     let target = if is_root { OUTPUT } else { SPARE };
-    visit(call.whole(act::reduce(call.bytes, n, leader), INPUT, target))?;
+    visit(call.whole(kind::reduce(call.bytes, n, leader), INPUT, target))?;
     if !leads {
         return Ok(());
     }
@@ -76,8 +76,10 @@ pub fn overlapping<'a>(call: &Call, map: &NodeMap) -> Overlapping<'a> {
         target,
         units: call.block,
         blocks: Blocks::One,
+        in_place: call.is_same(source, target),
+        arriving: false,
     };
-    let kind = act::reduce(call.bytes, n, leader);
+    let kind = kind::reduce(call.bytes, n, leader);
     let combining = inside(kind, INPUT, if leads { sum } else { OUTPUT });
     let giving = inside(Kind::Bcast { root: leader }, OUTPUT, OUTPUT);
     let (given, result) = match collective {

@@ -1,9 +1,9 @@
 //! Calls that move blocks: inside a node, and by way of the nodes' leaders.
 
-use super::step::{Across, Among, Call, INPUT, Inside, OUTPUT, SPARE, Stage};
-use crate::node::act::Kind;
+use super::step::{Across, Among, At, Call, INPUT, Inside, OUTPUT, SPARE, Stage};
 use crate::node::blocks::Blocks;
 use crate::node::collected::CollectedLayout;
+use crate::node::kind::Kind;
 use crate::node::map::NodeMap;
 
 /// Every rank of the node gets the blocks of all the others there.
@@ -13,33 +13,39 @@ pub fn gather_here<'a, E>(
     map: &'a NodeMap,
     visit: &mut impl FnMut(Stage<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let rank = map.here()[map.place];
-    visit(Stage::Copy {
-        from: INPUT,
-        to: OUTPUT.behind(rank as u64 * call.block),
-        units: call.block,
-    })?;
+    call.place_own_block(map, visit)?;
+    gather_all(call, map, visit)
+}
+
+/// The same where the own block is in its place.
+#[inline]
+pub fn gather_all<'a, E>(
+    call: &Call,
+    map: &'a NodeMap,
+    visit: &mut impl FnMut(Stage<'a>) -> Result<(), E>,
+) -> Result<(), E> {
     let givers = map.n_here();
     let blocks = Blocks::Gathered(&map.own_blocks);
     visit(call.of(Kind::Exchange { givers }, INPUT, OUTPUT, blocks))
 }
 
-/// Every rank of the node gets what all the others there have for it.
+/// Every rank of the node gets what all the others there have for it, in `input`.
 #[inline]
 pub fn exchange_here<'a, E>(
     call: &Call,
     map: &'a NodeMap,
+    input: At,
     visit: &mut impl FnMut(Stage<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     let skip = map.here()[map.place] as u64 * call.block;
     visit(Stage::Copy {
-        from: INPUT.behind(skip),
+        from: input.behind(skip),
         to: OUTPUT.behind(skip),
         units: call.block,
     })?;
     let givers = map.n_here();
     let blocks = Blocks::Exchanged(map.here());
-    visit(call.of(Kind::Exchange { givers }, INPUT, OUTPUT, blocks))
+    visit(call.of(Kind::Exchange { givers }, input, OUTPUT, blocks))
 }
 
 /// Every node collects its blocks, the leaders exchange them, and every node gets all.
@@ -86,6 +92,8 @@ pub fn allgather_by_leaders<'a, E>(
         target: OUTPUT,
         units: layout.message(),
         blocks: Blocks::One,
+        in_place: true,
+        arriving: false,
     }))
 }
 
@@ -105,6 +113,8 @@ pub fn alltoall_by_leaders<'a, E>(
             target,
             units: message,
             blocks,
+            in_place: call.is_same(source, target),
+            arriving: false,
         })
     };
     let lanes = map.n_here();

@@ -1,8 +1,9 @@
 //! What a stage of a call says.
 
 use crate::collective::Collective;
-use crate::node::act::Kind;
 use crate::node::blocks::Blocks;
+use crate::node::kind::Kind;
+use crate::node::map::NodeMap;
 use crate::node::on_nodes::OnNodes;
 
 /// What the stages of a call depend on.
@@ -62,6 +63,10 @@ pub struct Inside<'a> {
     /// Units of the message, or of one block.
     pub units: u64,
     pub blocks: Blocks<'a>,
+    /// Whether the two places are one.
+    pub in_place: bool,
+    /// Whether what this rank gives comes from other nodes meanwhile.
+    pub arriving: bool,
 }
 
 /// Some ranks, one of each node.
@@ -96,6 +101,20 @@ pub enum Stage<'a> {
         to: At,
         units: u64,
     },
+    /// Blocks are awaited from a rank of the communicator, each in its place in the output. All receives of a call come
+    /// before all its sends.
+    Receive {
+        blocks: &'a [usize],
+        from: usize,
+    },
+    /// Blocks are sent to a rank of the communicator, each from its place behind `from`.
+    Send {
+        from: At,
+        blocks: &'a [usize],
+        to: usize,
+    },
+    /// Waits for all messages that are under way.
+    Finish,
 }
 
 impl Call {
@@ -112,6 +131,23 @@ impl Call {
             target,
             units: self.block,
             blocks,
+            in_place: self.is_same(source, target),
+            arriving: false,
+        })
+    }
+
+    /// The block of this rank goes to its place in the output.
+    #[inline]
+    pub fn place_own_block<'a, E>(
+        &self,
+        map: &NodeMap,
+        visit: &mut impl FnMut(Stage<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let rank = map.here()[map.place];
+        visit(Stage::Copy {
+            from: INPUT,
+            to: OUTPUT.behind(rank as u64 * self.block),
+            units: self.block,
         })
     }
 

@@ -1,6 +1,11 @@
 //! Collectives among ranks of which one is on each node.
 
-use super::memory::{Case, Content, Found, Rank};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::memory::{Case, Content, Found};
+use super::run::{Rank, World};
 use crate::algorithm::pattern::Pattern;
 use crate::algorithm::plan::Plan;
 use crate::algorithm::program::Program;
@@ -40,8 +45,27 @@ pub fn promised(collective: Collective, n: usize, root: usize, units: u64) -> Ve
         .collect()
 }
 
+thread_local! {
+    /// What they get of a schedule, by all that it depends on: many cases have the same ones.
+    static SCHEDULED: RefCell<HashMap<String, Found<Rc<[Origin]>>>> = RefCell::default();
+}
+
 /// What they get of a schedule.
 fn scheduled(
+    schedule: Scheduled,
+    (n, root): (usize, usize),
+    (units, unit_bytes): (u64, u64),
+) -> Found<Rc<[Origin]>> {
+    let key = format!("{schedule:?} {n} {root} {units} {unit_bytes}");
+    let known = SCHEDULED.with_borrow(|all| all.get(&key).cloned());
+    known.unwrap_or_else(|| {
+        let found = run_schedule(schedule, (n, root), (units, unit_bytes)).map(Rc::from);
+        SCHEDULED.with_borrow_mut(|all| all.insert(key, found.clone()));
+        found
+    })
+}
+
+fn run_schedule(
     schedule: Scheduled,
     (n, root): (usize, usize),
     (units, unit_bytes): (u64, u64),
@@ -94,45 +118,40 @@ fn scheduled(
     Ok((0..n).map(of_member).collect())
 }
 
-pub fn acrosses(case: &Case, ranks: &mut [Rank]) -> Found<bool> {
-    let mut any = false;
-    for rank in 0..ranks.len() {
-        let Some(Stage::Across(mine)) = ranks[rank].left.front().copied() else {
-            continue;
-        };
-        let map = ranks[rank].map;
-        let root = map.node_of[case.root];
-        let members: Vec<usize> = match mine.among {
-            Among::Lane => map.lane(map.place).collect(),
-            Among::Leaders => {
-                let mut leaders: Vec<usize> = map.nodes.iter().map(|ranks| ranks[0]).collect();
-                leaders[root] = case.root;
-                leaders
-            }
-        };
-        if !members.contains(&rank) {
-            return Err(format!("rank {rank} is none of {members:?}"));
+/// Runs a collective among some ranks, once they have all come to it; whether they have.
+pub fn cross(world: &mut World, rank: usize, mine: Across) -> Found<bool> {
+    let case = world.case;
+    let map = world.ranks[rank].map;
+    let root = map.node_of[case.root];
+    let members: Vec<usize> = match mine.among {
+        Among::Lane => map.lane(map.place).collect(),
+        Among::Leaders => {
+            let mut leaders: Vec<usize> = map.nodes.iter().map(|ranks| ranks[0]).collect();
+            leaders[root] = case.root;
+            leaders
         }
-        let parts = members
-            .iter()
-            .map(|member| match ranks[*member].left.front() {
-                Some(Stage::Across(part)) if part.among == mine.among => Some(*part),
-                _ => None,
-            });
-        let Some(parts) = parts.collect::<Option<Vec<_>>>() else {
-            continue;
-        };
-        if parts.iter().any(|part| part.units != mine.units) {
-            return Err(format!("messages of different length among {members:?}"));
-        }
-        cross(case, ranks, (&members, &parts), root)?;
-        any = true;
+    };
+    if !members.contains(&rank) {
+        return Err(format!("rank {rank} is none of {members:?}"));
     }
-    Ok(any)
+    let next = members
+        .iter()
+        .map(|member| world.ranks[*member].left.front());
+    let parts = next.map(|stage| match stage {
+        Some(Stage::Across(part)) if part.among == mine.among => Some(*part),
+        _ => None,
+    });
+    let Some(parts) = parts.collect::<Option<Vec<_>>>() else {
+        return Ok(false);
+    };
+    if parts.iter().any(|part| part.units != mine.units) {
+        return Err(format!("messages of different length among {members:?}"));
+    }
+    meet(case, &mut world.ranks, (&members, &parts), root)?;
+    Ok(true)
 }
 
-/// Runs a collective among some ranks.
-fn cross(
+fn meet(
     case: &Case,
     ranks: &mut [Rank],
     (members, parts): (&[usize], &[Across]),
@@ -143,7 +162,7 @@ fn cross(
         Some(Crossing::Schedule(schedule)) => {
             scheduled(schedule, (n, root), (units, case.unit_bytes))?
         }
-        _ => promised(case.collective, n, root, units),
+        _ => promised(case.collective, n, root, units).into(),
     };
     let given = |member: usize| {
         let part = parts[member];
@@ -156,16 +175,17 @@ fn cross(
         })
     };
     let mut results = Vec::new();
-    for origin in &origins {
+    for origin in origins.iter() {
         let result = origin.iter().map(|unit| {
             let Some(unit) = unit else { return Ok(None) };
             let all = unit.iter().map(|(member, unit)| {
                 // A leader's message may have holes, where other nodes have more ranks.
                 match case.collective {
                     Collective::Allgather | Collective::Alltoall => {
-                        ranks[members[*member]].read(given(*member), *unit)
+                        ranks[members[*member]].buffers.read(given(*member), *unit)
                     }
                     _ => ranks[members[*member]]
+                        .buffers
                         .take(given(*member), *unit)
                         .map(Some),
                 }
@@ -182,7 +202,7 @@ fn cross(
             if case.collective == Collective::Reduce && member != root {
                 continue;
             }
-            rank.write(parts[member].result, unit, content)?;
+            rank.buffers.write(parts[member].result, unit, content)?;
         }
         rank.left.pop_front();
     }

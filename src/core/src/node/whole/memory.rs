@@ -1,17 +1,23 @@
-//! What is checked, and a rank's memory in it.
-
-use std::collections::VecDeque;
+//! What is checked, and a rank's buffers in it.
 
 use crate::catalogue::OnNodes;
 use crate::collective::Collective;
 use crate::node::map::NodeMap;
-use crate::node::stage::{At, Buffer, Call, Stage};
+use crate::node::stage::{At, Buffer, Call, spare_units};
 
 /// Who contributed which unit of its input, in the order in which they are combined.
 pub type Content = Vec<(usize, u64)>;
 pub type Found<T> = Result<T, String>;
 
-/// What is checked: a call, and the nodes of the communicator's ranks.
+/// Who goes on first of the ranks that can.
+#[derive(Clone, Copy, Debug)]
+pub enum Order {
+    Lowest,
+    Highest,
+    Drawn(u64),
+}
+
+/// What is checked: calls in a row, and the nodes of the communicator's ranks.
 pub struct Case<'a> {
     pub nodes_of_ranks: &'a [u32],
     pub collective: Collective,
@@ -21,9 +27,15 @@ pub struct Case<'a> {
     pub root: usize,
     pub in_place: bool,
     pub overlaps: bool,
-    /// Whether the highest rank that can runs first.
-    pub highest: bool,
+    /// Whether the units of every second rank have another form in its memory than in cells.
+    pub holed: bool,
+    pub order: Order,
+    /// Whether messages are in place as soon as both ends have posted them; else when they are waited for.
+    pub eager: bool,
 }
+
+/// Units of one call are told from those of the next.
+const CALL: u64 = 1 << 32;
 
 impl Case<'_> {
     pub fn n_ranks(&self) -> usize {
@@ -50,32 +62,67 @@ impl Case<'_> {
             in_place: self.within(rank) == Some(0),
         }
     }
+
+    pub fn is_holed(&self, rank: usize) -> bool {
+        self.holed && rank % 2 == 1
+    }
+
+    /// What a unit that is promised in any call is in this one.
+    pub fn in_call(number: u64, content: &Content) -> Content {
+        let of_call = content
+            .iter()
+            .map(|(from, unit)| (*from, number * CALL + unit));
+        of_call.collect()
+    }
 }
 
-/// One rank's memory, and what it has yet to do.
-pub struct Rank<'a> {
-    pub map: &'a NodeMap,
-    pub left: VecDeque<Stage<'a>>,
-    pub input: Vec<Option<Content>>,
+/// One rank's buffers in a call.
+#[derive(Default)]
+pub struct Buffers {
+    input: Vec<Option<Content>>,
     pub output: Vec<Option<Content>>,
-    pub spare: Vec<Option<Content>>,
-    pub within: Option<u64>,
+    spare: Vec<Option<Content>>,
+    within: Option<u64>,
 }
 
-impl Rank<'_> {
-    pub fn place(&self, at: At, unit: u64) -> (&Vec<Option<Content>>, usize) {
-        let unit = at.unit + unit;
-        match (at.buffer, self.within) {
-            (Buffer::Input, Some(within)) => (&self.output, (within + unit) as usize),
-            (Buffer::Input, None) => (&self.input, unit as usize),
-            (Buffer::Output, _) => (&self.output, unit as usize),
-            (Buffer::Spare, _) => (&self.spare, unit as usize),
+impl Buffers {
+    /// As the program hands them over in the call of a number.
+    pub fn new(case: &Case, map: &NodeMap, number: u64) -> Buffers {
+        let n = case.n_ranks() as u64;
+        let (sent, received) = match case.collective {
+            Collective::Allgather => (1, n),
+            Collective::Alltoall => (n, n),
+            _ => (1, 1),
+        };
+        let rank = map.here()[map.place];
+        let spare = spare_units(&case.call(rank), map) as usize;
+        let mut made = Buffers {
+            input: vec![None; (sent * case.block) as usize],
+            output: vec![None; (received * case.block) as usize],
+            spare: vec![None; spare],
+            within: case.within(rank),
+        };
+        let bcast = case.collective == Collective::Bcast;
+        for unit in 0..sent * case.block {
+            let content = Some(Case::in_call(number, &vec![(rank, unit)]));
+            match (bcast, made.within) {
+                (true, _) if rank != case.root => {}
+                (true, _) => made.output[unit as usize] = content,
+                (false, Some(within)) => made.output[(within + unit) as usize] = content,
+                (false, None) => made.input[unit as usize] = content,
+            }
         }
+        made
     }
 
     pub fn read(&self, at: At, unit: u64) -> Found<Option<Content>> {
-        let (memory, index) = self.place(at, unit);
-        let content = memory.get(index);
+        let index = (at.unit + unit) as usize;
+        let content = match (at.buffer, self.within) {
+            (Buffer::Input, Some(within)) => self.output.get(within as usize + index),
+            (Buffer::Input, None) => self.input.get(index),
+            (Buffer::Output, _) => self.output.get(index),
+            (Buffer::Spare, _) => self.spare.get(index),
+        };
         content
             .cloned()
             .ok_or_else(|| format!("unit {unit} behind {at:?} is read, outside of the buffer"))

@@ -1,137 +1,213 @@
-//! Running the stages of all ranks.
+//! Running the stages of all ranks, step by step.
 
 use std::collections::VecDeque;
 
-use super::across::{Origin, acrosses};
-use super::memory::{Case, Found, Rank};
-use super::node::{Shared, Together};
-use crate::collective::Collective;
+use super::across::{Origin, cross};
+use super::memory::{Buffers, Case, Found, Order};
+use super::messages::{Network, Posted};
+use super::node::{Running, Shared};
+use crate::node::between::{message_bytes, messages};
 use crate::node::map::NodeMap;
-use crate::node::stage::{Inside, Stage, overlapping, spare_units, stages};
+use crate::node::phase::Phase;
+use crate::node::stage::{At, OUTPUT, Stage, overlapping, stages};
+use crate::select::mix;
 
-/// Runs the stages of all ranks. `change` may change what a rank does.
-pub fn run(case: &Case, change: &dyn Fn(usize, &mut VecDeque<Stage>)) -> Found<Vec<Origin>> {
+/// Calls in a row: a rank begins the next when it is through, while others are in the one before.
+pub const CALLS: u64 = 2;
+
+/// One rank: its buffers, and what it has yet to do.
+pub struct Rank<'a> {
+    pub map: &'a NodeMap,
+    pub left: VecDeque<Stage<'a>>,
+    pub buffers: Buffers,
+    inside: Option<Running<'a>>,
+    /// Of its next phase on the node.
+    ticket: u64,
+    phases: usize,
+    posted: Posted,
+    /// What came out of the calls that are over.
+    results: Vec<Origin>,
+}
+
+/// All of them.
+pub struct World<'c, 'a> {
+    pub case: &'c Case<'c>,
+    pub ranks: Vec<Rank<'a>>,
+    nodes: Vec<Shared>,
+    network: Network,
+    change: &'c dyn Fn(usize, &mut VecDeque<Stage>),
+}
+
+/// Runs the stages of all ranks; for each rank what comes out of each call. `change` may change what a rank does.
+pub fn run(case: &Case, change: &dyn Fn(usize, &mut VecDeque<Stage>)) -> Found<Vec<Vec<Origin>>> {
     let n = case.n_ranks();
     let maps: Vec<NodeMap> = (0..n)
         .map(|rank| NodeMap::new(case.nodes_of_ranks, rank).expect("a rank of it"))
         .collect();
-    let (sent, received) = match case.collective {
-        Collective::Allgather => (1, n as u64),
-        Collective::Alltoall => (n as u64, n as u64),
-        _ => (1, 1),
+    let ranks = maps.iter().map(|map| Rank {
+        map,
+        left: VecDeque::new(),
+        buffers: Buffers::default(),
+        inside: None,
+        ticket: 1,
+        phases: 0,
+        posted: Posted::default(),
+        results: Vec::new(),
+    });
+    let nodes = maps[0].nodes.iter().map(|ranks| Shared::new(ranks.len()));
+    let mut world = World {
+        case,
+        ranks: ranks.collect(),
+        nodes: nodes.collect(),
+        network: Network::default(),
+        change,
     };
-    let mut ranks: Vec<Rank> = (0..n)
-        .map(|rank| {
-            let call = case.call(rank);
-            let mut left = VecDeque::new();
-            let mut note = |stage| {
-                left.push_back(stage);
-                Ok::<(), std::convert::Infallible>(())
-            };
-            if case.overlaps {
-                let parts = overlapping(&call, &maps[rank]);
-                let stages = [
-                    parts.combining.map(Stage::Inside),
-                    parts.across.map(Stage::Across),
-                    parts.giving.map(Stage::Inside),
-                ];
-                left.extend(stages.into_iter().flatten());
-            } else {
-                let Ok(()) = stages(&call, &maps[rank], &mut note);
-            }
-            change(rank, &mut left);
-            let spare = spare_units(&call, &maps[rank]) as usize;
-            let mut made = Rank {
-                map: &maps[rank],
-                left,
-                input: vec![None; (sent * case.block) as usize],
-                output: vec![None; (received * case.block) as usize],
-                spare: vec![None; spare],
-                within: case.within(rank),
-            };
-            let bcast = case.collective == Collective::Bcast;
-            for unit in 0..sent * case.block {
-                let content = Some(vec![(rank, unit)]);
-                match (bcast, made.within) {
-                    (true, _) if rank != case.root => {}
-                    (true, _) => made.output[unit as usize] = content,
-                    (false, Some(within)) => made.output[(within + unit) as usize] = content,
-                    (false, None) => made.input[unit as usize] = content,
-                }
-            }
-            made
-        })
-        .collect();
-    let mut shared: Vec<Shared> = maps[0]
-        .nodes
+    for rank in 0..n {
+        world.begin(rank, 0);
+    }
+    let mut draw = 0;
+    while world.any_steps(&mut draw)? {}
+    match world
+        .ranks
         .iter()
-        .map(|ranks| Shared::new(ranks.len()))
-        .collect();
-    loop {
-        let copied = copies(&mut ranks)?;
-        let inside = insides(case, &mut ranks, &mut shared)?;
-        let across = acrosses(case, &mut ranks)?;
-        if !(copied || inside || across) {
-            break;
-        }
-    }
-    match ranks.iter().position(|rank| !rank.left.is_empty()) {
+        .position(|rank| (rank.results.len() as u64) < CALLS)
+    {
         Some(rank) => Err(format!("rank {rank} waits for ever")),
-        None => Ok(ranks.into_iter().map(|rank| rank.output).collect()),
+        None => Ok(world.ranks.into_iter().map(|rank| rank.results).collect()),
     }
 }
 
-fn copies(ranks: &mut [Rank]) -> Found<bool> {
-    let mut any = false;
-    for rank in ranks {
-        while let Some(&Stage::Copy { from, to, units }) = rank.left.front() {
-            let contents: Found<Vec<_>> = (0..units).map(|unit| rank.read(from, unit)).collect();
-            for (unit, content) in (0..).zip(contents?) {
-                if rank.read(to, unit)? != content {
-                    rank.write(to, unit, content)?;
+impl<'a> World<'_, 'a> {
+    fn begin(&mut self, number: usize, call: u64) {
+        let rank = &mut self.ranks[number];
+        rank.buffers = Buffers::new(self.case, rank.map, call);
+        let call = self.case.call(number);
+        if self.case.overlaps {
+            let parts = overlapping(&call, rank.map);
+            let stages = [
+                parts.combining.map(Stage::Inside),
+                parts.across.map(Stage::Across),
+                parts.giving.map(Stage::Inside),
+            ];
+            rank.left.extend(stages.into_iter().flatten());
+        } else {
+            let Ok(()) = stages(&call, rank.map, &mut |stage| {
+                rank.left.push_back(stage);
+                Ok::<(), std::convert::Infallible>(())
+            });
+        }
+        (self.change)(number, &mut rank.left);
+    }
+
+    /// Lets the first rank that can take a step; false where none can.
+    fn any_steps(&mut self, draw: &mut u64) -> Found<bool> {
+        let n = self.ranks.len();
+        let first = match self.case.order {
+            Order::Drawn(seed) => {
+                *draw += 1;
+                (mix(seed, *draw) % n as u64) as usize
+            }
+            Order::Lowest | Order::Highest => 0,
+        };
+        for turn in 0..n {
+            let rank = match self.case.order {
+                Order::Highest => n - 1 - turn,
+                _ => (first + turn) % n,
+            };
+            if self.steps(rank)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Lets a rank take a step, unless it waits or has come to its end; whether it did.
+    fn steps(&mut self, number: usize) -> Found<bool> {
+        let (case, rank) = (self.case, &mut self.ranks[number]);
+        let (buffers, posted, network) = (&mut rank.buffers, &mut rank.posted, &mut self.network);
+        if case.eager {
+            network.deliver(posted, buffers)?;
+        }
+        let node = &mut self.nodes[rank.map.node];
+        if let Some(inside) = &mut rank.inside {
+            if inside.next().is_some() {
+                return inside.step(node, buffers, |buffers, units| {
+                    network.arrive(posted, buffers, units)
+                });
+            }
+            rank.ticket = inside.next_ticket();
+            rank.inside = None;
+            rank.left.pop_front();
+            return Ok(true);
+        }
+        let Some(&stage) = rank.left.front() else {
+            return Ok(self.ends(number));
+        };
+        match stage {
+            Stage::Inside(inside) => {
+                let (place, n_here) = (rank.map.place, rank.map.n_here());
+                // A rank that is alone on its node has nobody to do anything with.
+                if n_here > 1 {
+                    let mut phase = Phase::new(&inside, (place, n_here), case.unit_bytes);
+                    phase.holed = case.is_holed(number);
+                    if !node.agrees(rank.phases, &phase) {
+                        return Err(format!("rank {number} does what others of its node do not"));
+                    }
+                    rank.phases += 1;
+                    rank.inside = Some(Running::new(inside, phase, rank.ticket));
+                    return Ok(true);
                 }
             }
-            rank.left.pop_front();
-            any = true;
+            Stage::Copy { from, to, units } => {
+                let contents: Found<Vec<_>> =
+                    (0..units).map(|unit| buffers.read(from, unit)).collect();
+                for (unit, content) in (0..).zip(contents?) {
+                    if buffers.read(to, unit)? != content {
+                        buffers.write(to, unit, content)?;
+                    }
+                }
+            }
+            Stage::Across(across) => return cross(self, number, across),
+            Stage::Receive { blocks, from } => {
+                for extent in extents(case, blocks, OUTPUT) {
+                    network.receive(posted, (from, number), extent)?;
+                }
+            }
+            Stage::Send { from, blocks, to } => {
+                for extent in extents(case, blocks, from) {
+                    network.send(posted, buffers, (number, to), extent)?;
+                }
+            }
+            Stage::Finish => {
+                if !network.finish(posted, buffers)? {
+                    return Ok(false);
+                }
+            }
         }
+        self.ranks[number].left.pop_front();
+        Ok(true)
     }
-    Ok(any)
+
+    /// Ends a call; false behind the last one.
+    fn ends(&mut self, number: usize) -> bool {
+        let rank = &mut self.ranks[number];
+        let ended = rank.results.len() as u64;
+        if ended == CALLS {
+            return false;
+        }
+        let output = std::mem::take(&mut rank.buffers).output;
+        rank.results.push(output);
+        if ended + 1 < CALLS {
+            self.begin(number, ended + 1);
+        }
+        true
+    }
 }
 
-fn insides(case: &Case, ranks: &mut [Rank], shared: &mut [Shared]) -> Found<bool> {
-    let mut any = false;
-    for (node, shared) in shared.iter_mut().enumerate() {
-        let here = &ranks[0].map.nodes[node];
-        let next = here.iter().map(|rank| match ranks[*rank].left.front() {
-            Some(Stage::Inside(inside)) => Some(*inside),
-            _ => None,
-        });
-        let Some(insides) = next.collect::<Option<Vec<_>>>() else {
-            continue;
-        };
-        let cut = insides[0].blocks.cut(insides[0].units, case.unit_bytes);
-        let alike = |inside: &Inside| {
-            let own = inside.blocks.cut(inside.units, case.unit_bytes);
-            inside.kind == insides[0].kind && own == cut
-        };
-        if !insides.iter().all(alike) {
-            return Err(format!("the ranks of node {node} do different things"));
-        }
-        // A rank that is alone on its node has nobody to do anything with.
-        if here.len() > 1 {
-            let mut together = Together {
-                here,
-                ranks,
-                insides: &insides,
-                shared,
-                cut,
-            };
-            together.run(case.highest)?;
-        }
-        for rank in here {
-            ranks[*rank].left.pop_front();
-        }
-        any = true;
-    }
-    Ok(any)
+/// Where the messages lie that carry blocks.
+fn extents(case: &Case, blocks: &[usize], base: At) -> impl Iterator<Item = (At, u64)> {
+    let total = case.block * case.unit_bytes * case.n_ranks() as u64;
+    let longest = (message_bytes(total) / case.unit_bytes).max(1);
+    let all = messages(blocks, case.block, longest);
+    all.map(move |extent| (base.behind(extent.at), extent.units))
 }

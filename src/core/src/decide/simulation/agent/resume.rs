@@ -60,6 +60,9 @@ impl Agent {
                 if is_deaf(Mistake::OwnAbility) {
                     words[1..].copy_from_slice(&own[1..ABILITY_WORDS]);
                 }
+                if is_deaf(Mistake::OwnPays) {
+                    words[ABILITY_WORDS - 1] = own[ABILITY_WORDS - 1];
+                }
                 if is_deaf(Mistake::OwnSwitch) {
                     off = own[ABILITY_WORDS + HOPELESS_WORDS];
                 }
@@ -79,6 +82,8 @@ impl Agent {
                 let agreed = (off == 0).then(|| (Agreed::of(words), members, hopeless));
                 job.knows_off[self.rank as usize] |= off != 0;
                 let decision = seat.decider.set_up(rules, agreed, call, &|| details);
+                let is_put_off = off == 0 && seat.decider.membership().is_none();
+                job.tally.put_off += u64::from(is_put_off);
                 self.follow(job, act, call, decision)
             }
             Awaited::Heed(call, heeded) => {
@@ -212,6 +217,13 @@ impl Agent {
     pub(super) fn spent_ppm(&self, job: &Surroundings) -> u64 {
         let bound = [1_000, 10_000, 20_000, 200_000][(job.fate.seed % 4) as usize];
         dice(job.fate.seed, 12, self.clock_ns ^ u64::from(self.rank)) % bound
+    }
+
+    /// Whether it can pay for what a communicator needs: in one job of six it cannot now and then.
+    pub(super) fn pays(&self, job: &Surroundings) -> Possible {
+        let seed = job.fate.seed;
+        let can = seed % 6 > 0 || dice(seed, 13, self.clock_ns ^ u64::from(self.rank)) % 20 > 0;
+        can.into()
     }
 
     pub(super) fn review(

@@ -1,0 +1,140 @@
+//! Messages between ranks of different nodes: the k-th that one sends another is the k-th that this one receives of it.
+
+use std::collections::HashMap;
+
+use super::memory::{Buffers, Content, Found};
+use crate::node::stage::At;
+
+/// All messages of the calls.
+#[derive(Default)]
+pub struct Network {
+    channels: HashMap<(usize, usize), Channel>,
+}
+
+#[derive(Default)]
+struct Channel {
+    /// What was sent.
+    sent: Vec<Vec<Content>>,
+    /// How long what is received may be.
+    awaited: Vec<u64>,
+}
+
+/// An end of a message: the ranks, which of their messages it is, and where its units lie.
+#[derive(Clone, Copy)]
+struct End {
+    channel: (usize, usize),
+    index: usize,
+    at: At,
+    units: u64,
+}
+
+/// The messages of a rank in a call.
+#[derive(Default)]
+pub struct Posted {
+    sends: Vec<End>,
+    /// With how many units are received before.
+    receives: Vec<(End, u64)>,
+    received: u64,
+    /// Receives that have ended.
+    ended: usize,
+}
+
+impl Network {
+    pub fn send(
+        &mut self,
+        posted: &mut Posted,
+        buffers: &Buffers,
+        channel: (usize, usize),
+        (at, units): (At, u64),
+    ) -> Found<()> {
+        let contents = (0..units).map(|unit| buffers.take(at, unit));
+        let sent = &mut self.channels.entry(channel).or_default().sent;
+        sent.push(contents.collect::<Found<_>>()?);
+        let index = sent.len() - 1;
+        posted.sends.push(End {
+            channel,
+            index,
+            at,
+            units,
+        });
+        Ok(())
+    }
+
+    pub fn receive(
+        &mut self,
+        posted: &mut Posted,
+        channel: (usize, usize),
+        (at, units): (At, u64),
+    ) -> Found<()> {
+        if !posted.sends.is_empty() {
+            return Err("a receive is posted behind a send".to_owned());
+        }
+        let awaited = &mut self.channels.entry(channel).or_default().awaited;
+        awaited.push(units);
+        let end = End {
+            channel,
+            index: awaited.len() - 1,
+            at,
+            units,
+        };
+        posted.receives.push((end, posted.received));
+        posted.received += units;
+        Ok(())
+    }
+
+    /// Puts in place what has been sent, of the receives that have not ended.
+    pub fn deliver(&self, posted: &Posted, buffers: &mut Buffers) -> Found<()> {
+        for (end, _) in &posted.receives[posted.ended..] {
+            let sent = self.channels[&end.channel].sent.get(end.index);
+            let Some(contents) = sent else { continue };
+            if contents.len() as u64 != end.units {
+                let (from, to) = end.channel;
+                return Err(format!(
+                    "rank {from} sends rank {to} {} units, which awaits {}",
+                    contents.len(),
+                    end.units
+                ));
+            }
+            for (unit, content) in (0..).zip(contents) {
+                buffers.write(end.at, unit, Some(content.clone()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the receives of the first so many units, if they can end; whether they did.
+    pub fn arrive(&self, posted: &mut Posted, buffers: &mut Buffers, units: u64) -> Found<bool> {
+        let wanted = posted
+            .receives
+            .partition_point(|(_, before)| *before < units);
+        let has_come = |(end, _): &(End, u64)| self.channels[&end.channel].sent.len() > end.index;
+        if !posted.receives[posted.ended.min(wanted)..wanted]
+            .iter()
+            .all(has_come)
+        {
+            return Ok(false);
+        }
+        self.deliver(posted, buffers)?;
+        posted.ended = posted.ended.max(wanted);
+        Ok(true)
+    }
+
+    /// Ends all messages, if they can end; whether they did. A send ends once it is received.
+    pub fn finish(&self, posted: &mut Posted, buffers: &mut Buffers) -> Found<bool> {
+        let taken = |end: &End| self.channels[&end.channel].awaited.len() > end.index;
+        if !self.arrive(posted, buffers, u64::MAX)? || !posted.sends.iter().all(taken) {
+            return Ok(false);
+        }
+        for end in &posted.sends {
+            let sent = &self.channels[&end.channel].sent[end.index];
+            for (unit, content) in (0..).zip(sent) {
+                if buffers.take(end.at, unit)? != *content {
+                    let (from, to) = end.channel;
+                    return Err(format!("rank {from} overwrites what it sends rank {to}"));
+                }
+            }
+        }
+        *posted = Posted::default();
+        Ok(true)
+    }
+}
