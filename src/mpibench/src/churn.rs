@@ -1,4 +1,4 @@
-//! Short-lived communicators: split, one allreduce, free.
+//! Short-lived communicators: split, one allreduce or a few, free.
 
 use std::time::Instant;
 
@@ -12,6 +12,9 @@ pub struct Arguments {
     /// How often.
     #[arg(long, default_value_t = 10_000)]
     times: usize,
+    /// Allreduces on each communicator.
+    #[arg(long, default_value_t = 1)]
+    calls: usize,
     /// Parts that the world is split into.
     #[arg(long, default_value_t = 1)]
     parts: usize,
@@ -27,7 +30,7 @@ pub fn run(arguments: &Arguments, world: Comm) -> Value {
     };
     let mut once = || {
         let part = world.split(world.rank % arguments.parts.max(1));
-        part.run(call, &mut buffers);
+        (0..arguments.calls).for_each(|_| part.run(call, &mut buffers));
         part.free();
     };
     (0..100).for_each(|_| once());

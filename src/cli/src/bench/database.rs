@@ -6,8 +6,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use colltune_core::calibration::Calibration;
+use colltune_core::collective::Collective;
+use colltune_core::model::Model;
 use colltune_core::request::Mode;
 use colltune_core::select::mix;
+use colltune_core::settings::Settings;
 use serde_json::Value;
 
 use super::Bench;
@@ -26,6 +29,30 @@ pub fn empty(bench: &Bench, name: &str) -> anyhow::Result<PathBuf> {
     // The nodes of a simulated cluster have names of their own: one name makes them one machine.
     std::fs::write(db.join("colltune.toml"), "machine = \"bench\"\n")
         .with_context(|| format!("write the settings of {}", db.display()))?;
+    Ok(db)
+}
+
+/// A new database in whose generation 1 a variant is the choice for all calls of a collective.
+pub fn learned(
+    bench: &Bench,
+    place: &Place,
+    name: &str,
+    (collective, variant): (Collective, &str),
+) -> anyhow::Result<PathBuf> {
+    let db = empty(bench, name)?;
+    let mut model = Model::initial(&Settings::default(), place.library, "bench");
+    model.generation = 1;
+    let all = model.cells.iter_mut();
+    for cell in all.filter(|cell| cell.cell.collective == collective) {
+        variant.clone_into(&mut cell.best);
+        cell.gain = 1.5;
+    }
+    let library = db.join(place.library.to_string());
+    let generation = library.join("generations/000001");
+    std::fs::create_dir_all(&generation)
+        .and_then(|()| std::fs::write(generation.join("probabilities.json"), model.to_json()))
+        .and_then(|()| std::fs::write(library.join("CURRENT"), "000001\n"))
+        .with_context(|| format!("write a generation of {}", db.display()))?;
     Ok(db)
 }
 

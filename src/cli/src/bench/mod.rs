@@ -60,7 +60,7 @@ pub const SUITES: [Suite; 19] = [
     },
     Suite {
         name: "churn",
-        about: "ten thousand times split, one allreduce, free",
+        about: "ten thousand times and more split, one allreduce or a few, free",
         run: churn::run,
     },
     Suite {
