@@ -36,4 +36,7 @@ pub mod tree;
 
 pub mod symbolic;
 
+#[cfg(test)]
+mod proof;
+
 pub mod simulate;

@@ -58,6 +58,21 @@ impl Case {
     }
 }
 
+#[cfg(test)]
+impl Case {
+    pub fn segments(self, segments: usize) -> Case {
+        Case { segments, ..self }
+    }
+
+    pub fn radix(self, radix: usize) -> Case {
+        Case { radix, ..self }
+    }
+
+    pub fn window(self, window: usize) -> Case {
+        Case { window, ..self }
+    }
+}
+
 /// On which side of the operation the source of a reduction stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {

@@ -19,15 +19,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_every_block() {
-        let row = registry::find(Pattern::Allgather, "bine").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allgather, "bine");
         for q in 1..=6 {
             let n = 1 << q;
             let cost = cost(row, Case::new(0, n), 10);

@@ -33,25 +33,14 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn every_rank_ends_with_every_block() {
-        let row = registry::find(Pattern::Allgather, "bruck").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allgather, "bruck");
         for n in 1..=64 {
             for radix in [2, 3, 4, 8] {
-                let cost = cost(
-                    row,
-                    Case {
-                        radix,
-                        ..Case::new(0, n)
-                    },
-                    10,
-                );
+                let cost = cost(row, Case::new(0, n).radix(radix), 10);
                 assert_eq!(cost.elements, 10 * (n as u64 - 1));
                 assert!(cost.messages <= log_ceil(n, radix) * (radix - 1));
                 if radix == 2 {

@@ -51,21 +51,14 @@ fn message(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn every_rank_ends_with_every_block() {
-        let row = registry::find(Pattern::Allgather, "circulant_blocks").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allgather, "circulant_blocks");
         for n in 1..=33 {
             for segments in [1, 3, 4] {
-                let case = Case {
-                    segments,
-                    ..Case::new(0, n)
-                };
+                let case = Case::new(0, n).segments(segments);
                 let cost = cost(row, case, 12);
                 let rounds = if n == 1 {
                     0

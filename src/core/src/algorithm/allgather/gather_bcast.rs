@@ -41,20 +41,13 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_every_block() {
-        let row = registry::find(Pattern::Allgather, "gather_bcast").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allgather, "gather_bcast");
         for (n, radix, i) in [(8, 2, 3), (9, 3, 2), (64, 4, 3), (64, 8, 2)] {
-            let case = Case {
-                radix,
-                ..Case::new(0, n)
-            };
+            let case = Case::new(0, n).radix(radix);
             let cost = cost(row, case, 10);
             assert_eq!(cost.rounds, 2 * (radix - 1) * i, "n = {n}");
             assert_eq!(cost.all_messages, 2 * (n - 1));

@@ -24,15 +24,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn every_rank_ends_with_every_block() {
-        let row = registry::find(Pattern::Allgather, "recursive_doubling").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allgather, "recursive_doubling");
         for n in [1, 2, 4, 8, 16, 32, 64] {
             let cost = cost(row, Case::new(0, n), 10);
             assert_eq!(cost.rounds, log_ceil(n, 2));

@@ -20,15 +20,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_every_block() {
-        let row = registry::find(Pattern::Allgather, "ring").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allgather, "ring");
         for n in 1..=64 {
             let cost = cost(row, Case::new(0, n), 10);
             assert_eq!(cost.rounds, n - 1);

@@ -17,15 +17,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn every_rank_ends_with_every_contribution_exactly_once() {
-        let row = registry::find(Pattern::Allreduce, "circulant").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allreduce, "circulant");
         for n in 1..=64 {
             let cost = cost(row, Case::new(0, n), 10 * n as u64);
             assert_eq!(cost.rounds, 2 * log_ceil(n, 2), "n = {n}");

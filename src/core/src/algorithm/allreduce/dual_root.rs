@@ -104,25 +104,14 @@ impl Half {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_every_contribution_in_order() {
-        let row = registry::find(Pattern::Allreduce, "dual_root").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allreduce, "dual_root");
         for n in 2..=33usize {
             for segments in [1, 4, 20] {
-                let cost = cost(
-                    row,
-                    Case {
-                        segments,
-                        ..Case::new(0, n)
-                    },
-                    100,
-                );
+                let cost = cost(row, Case::new(0, n).segments(segments), 100);
                 let most = 4 * (n.ilog2() as usize + 1) + 4 * segments;
                 assert!(
                     cost.rounds <= most,

@@ -81,15 +81,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_every_contribution_in_order() {
-        let row = registry::find(Pattern::Allreduce, "rabenseifner").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allreduce, "rabenseifner");
         for n in 1..=33usize {
             let q = n.ilog2() as usize;
             let share = 10;

@@ -52,15 +52,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_every_contribution_in_order() {
-        let row = registry::find(Pattern::Allreduce, "recursive_multiplying").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allreduce, "recursive_multiplying");
         for (n, radix, i) in [
             (3, 3, 1),
             (9, 3, 2),
@@ -69,10 +65,7 @@ mod tests {
             (64, 4, 3),
             (64, 8, 2),
         ] {
-            let case = Case {
-                radix,
-                ..Case::new(0, n)
-            };
+            let case = Case::new(0, n).radix(radix);
             let cost = cost(row, case, 100);
             assert_eq!(cost.messages, (radix - 1) * i, "n = {n}");
             assert_eq!(cost.elements, 100 * ((radix - 1) * i) as u64, "n = {n}");

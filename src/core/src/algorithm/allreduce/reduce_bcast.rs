@@ -20,20 +20,13 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_every_contribution_in_order() {
-        let row = registry::find(Pattern::Allreduce, "reduce_bcast").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allreduce, "reduce_bcast");
         for (n, radix, i) in [(8, 2, 3), (9, 3, 2), (27, 3, 3), (64, 4, 3), (64, 8, 2)] {
-            let case = Case {
-                radix,
-                ..Case::new(0, n)
-            };
+            let case = Case::new(0, n).radix(radix);
             let cost = cost(row, case, 100);
             assert_eq!(cost.rounds, 2 * (radix - 1) * i, "n = {n}");
             assert_eq!(cost.all_messages, 2 * (n - 1));

@@ -55,27 +55,21 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, find, proved};
 
     #[test]
     fn every_rank_ends_with_every_contribution_exactly_once() {
         for name in ["ring", "segmented_ring"] {
-            prove(registry::find(Pattern::Allreduce, name).unwrap());
+            proved(Pattern::Allreduce, name);
         }
     }
 
     #[test]
     fn rounds_and_bytes_are_those_promised() {
-        let row = registry::find(Pattern::Allreduce, "segmented_ring").unwrap();
+        let row = find(Pattern::Allreduce, "segmented_ring");
         for n in 1..=33 {
             for segments in [1, 2, 4] {
-                let case = Case {
-                    segments,
-                    ..Case::new(0, n)
-                };
+                let case = Case::new(0, n).segments(segments);
                 let share = 10 * segments as u64;
                 let cost = cost(row, case, share * n as u64);
                 assert_eq!(cost.messages, 2 * (n - 1) * segments);

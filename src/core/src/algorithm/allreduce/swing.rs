@@ -60,15 +60,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_every_contribution_exactly_once() {
-        let row = registry::find(Pattern::Allreduce, "swing").unwrap();
-        prove(row);
+        let row = proved(Pattern::Allreduce, "swing");
         for q in 1..=6 {
             let n = 1 << q;
             let cost = cost(row, Case::new(0, n), 10 * n as u64);

@@ -110,15 +110,11 @@ fn parts(blocks: &[Block]) -> Parts {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_the_block_that_each_rank_has_for_it() {
-        let row = registry::find(Pattern::Alltoall, "bine").unwrap();
-        prove(row);
+        let row = proved(Pattern::Alltoall, "bine");
         for q in 1..=6 {
             let n = 1 << q;
             let cost = cost(row, Case::new(0, n), 10);

@@ -92,28 +92,17 @@ fn exchange(case: Case, unit: usize, digit: usize, place: std::ops::Range<usize>
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn every_rank_ends_with_the_block_that_each_rank_has_for_it() {
-        let row = registry::find(Pattern::Alltoall, "bruck").unwrap();
-        prove(row);
+        let row = proved(Pattern::Alltoall, "bruck");
         for n in 1..=64 {
             let cost = cost(row, Case::new(0, n), 10);
             assert_eq!(cost.rounds, log_ceil(n, 2), "n = {n}");
         }
         for (n, radix, w) in [(8, 2, 3), (27, 3, 3), (64, 4, 3), (64, 8, 2)] {
-            let cost = cost(
-                row,
-                Case {
-                    radix,
-                    ..Case::new(0, n)
-                },
-                10,
-            );
+            let cost = cost(row, Case::new(0, n).radix(radix), 10);
             assert_eq!(cost.messages, w * (radix - 1));
             assert_eq!(cost.elements, (10 * w * (radix - 1) * n / radix) as u64);
         }

@@ -64,21 +64,14 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_the_block_that_each_rank_has_for_it() {
-        let row = registry::find(Pattern::Alltoall, "gather_scatter").unwrap();
-        prove(row);
+        let row = proved(Pattern::Alltoall, "gather_scatter");
         assert!(row.fits(256) && !row.fits(257));
         for (n, radix, i) in [(8, 2, 3), (9, 3, 2), (64, 4, 3), (64, 8, 2)] {
-            let case = Case {
-                radix,
-                ..Case::new(0, n)
-            };
+            let case = Case::new(0, n).radix(radix);
             let cost = cost(row, case, 10);
             assert_eq!(cost.rounds, 2 * (radix - 1) * i, "n = {n}");
             assert_eq!(cost.all_messages, 2 * (n - 1));

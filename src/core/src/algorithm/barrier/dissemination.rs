@@ -28,25 +28,14 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn no_rank_ends_before_every_rank_has_begun() {
-        let row = registry::find(Pattern::Barrier, "dissemination").unwrap();
-        prove(row);
+        let row = proved(Pattern::Barrier, "dissemination");
         for n in 1..=64 {
             for radix in [2, 3, 4, 8] {
-                let cost = cost(
-                    row,
-                    Case {
-                        radix,
-                        ..Case::new(0, n)
-                    },
-                    0,
-                );
+                let cost = cost(row, Case::new(0, n).radix(radix), 0);
                 assert!(cost.messages <= log_ceil(n, radix) * (radix - 1));
                 if radix == 2 {
                     assert_eq!(cost.rounds, log_ceil(n, 2), "n = {n}");

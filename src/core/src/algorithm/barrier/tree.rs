@@ -27,24 +27,13 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn no_rank_ends_before_every_rank_has_begun() {
-        let row = registry::find(Pattern::Barrier, "tree").unwrap();
-        prove(row);
+        let row = proved(Pattern::Barrier, "tree");
         for (n, radix, i) in [(8, 2, 3), (9, 3, 2), (64, 4, 3), (64, 8, 2)] {
-            let cost = cost(
-                row,
-                Case {
-                    radix,
-                    ..Case::new(0, n)
-                },
-                0,
-            );
+            let cost = cost(row, Case::new(0, n).radix(radix), 0);
             assert_eq!(cost.rounds, 2 * (radix - 1) * i, "n = {n}");
             assert_eq!(cost.all_messages, 2 * (n - 1));
         }

@@ -17,25 +17,14 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_the_message() {
-        let row = registry::find(Pattern::Bcast, "binary_tree").unwrap();
-        prove(row);
+        let row = proved(Pattern::Bcast, "binary_tree");
         for n in 2..=33usize {
             for segments in [1, 2, 7, 20] {
-                let cost = cost(
-                    row,
-                    Case {
-                        segments,
-                        ..Case::new(0, n)
-                    },
-                    100,
-                );
+                let cost = cost(row, Case::new(0, n).segments(segments), 100);
                 let most = 2 * (n.ilog2() as usize + segments - 1);
                 assert!(cost.rounds <= most, "n = {n}: {} > {most}", cost.rounds);
                 assert!(cost.elements <= 200);

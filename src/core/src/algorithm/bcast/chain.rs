@@ -23,25 +23,14 @@ pub fn several(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_the_message() {
-        let row = registry::find(Pattern::Bcast, "chain").unwrap();
-        prove(row);
+        let row = proved(Pattern::Bcast, "chain");
         for n in 2..=33 {
             for segments in [1, 2, 7, 20] {
-                let cost = cost(
-                    row,
-                    Case {
-                        segments,
-                        ..Case::new(0, n)
-                    },
-                    100,
-                );
+                let cost = cost(row, Case::new(0, n).segments(segments), 100);
                 assert_eq!(cost.rounds, n - 2 + segments, "n = {n}");
                 assert_eq!(cost.elements, 100);
             }

@@ -180,24 +180,14 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use super::Transfers;
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn every_rank_ends_with_the_message() {
-        let row = registry::find(Pattern::Bcast, "circulant").unwrap();
-        prove(row);
+        let row = proved(Pattern::Bcast, "circulant");
         for n in 2..=64 {
-            let cost = cost(
-                row,
-                Case {
-                    segments: 10,
-                    ..Case::new(0, n)
-                },
-                100,
-            );
+            let cost = cost(row, Case::new(0, n).segments(10), 100);
             assert_eq!(
                 cost.all_elements,
                 100 * (n as u64 - 1),
@@ -210,10 +200,7 @@ mod tests {
     fn in_step_the_rounds_are_the_least_possible() {
         for n in 2..=64 {
             for segments in [1, 2, 3, 10] {
-                let case = |rank| Case {
-                    segments,
-                    ..Case::new(rank, n)
-                };
+                let case = |rank| Case::new(rank, n).segments(segments);
                 let ranks: Vec<Transfers> = (0..n).map(|rank| Transfers::new(case(rank))).collect();
                 assert_eq!(
                     ranks[0].rounds().len(),
@@ -245,10 +232,7 @@ mod tests {
     fn the_segments_of_the_first_phase_are_different_for_thousands_of_ranks() {
         for n in [1000, 4097, 32768] {
             for v in (1..n).step_by(97) {
-                let case = Case {
-                    segments: 1,
-                    ..Case::new(v, n)
-                };
+                let case = Case::new(v, n).segments(1);
                 let transfers = Transfers::new(case);
                 let mut received = transfers.received.clone();
                 received.sort_unstable();

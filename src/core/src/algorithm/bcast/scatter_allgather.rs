@@ -59,22 +59,19 @@ pub fn recursive_doubling(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, find, log_ceil, proved};
 
     #[test]
     fn every_rank_ends_with_the_message() {
         for name in ["scatter_allgather", "scatter_allgather_ring"] {
-            prove(registry::find(Pattern::Bcast, name).unwrap());
+            proved(Pattern::Bcast, name);
         }
     }
 
     #[test]
     fn rounds_are_those_promised() {
-        let doubling = registry::find(Pattern::Bcast, "scatter_allgather").unwrap();
-        let ring = registry::find(Pattern::Bcast, "scatter_allgather_ring").unwrap();
+        let doubling = find(Pattern::Bcast, "scatter_allgather");
+        let ring = find(Pattern::Bcast, "scatter_allgather_ring");
         for n in 2..=64usize {
             let share = 10;
             let elements = share * n as u64;

@@ -54,15 +54,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn the_root_ends_with_every_block() {
-        let row = registry::find(Pattern::Gather, "binomial").unwrap();
-        prove(row);
+        let row = proved(Pattern::Gather, "binomial");
         for n in 1..=64 {
             let cost = cost(row, Case::new(0, n), 10);
             assert_eq!(cost.rounds, log_ceil(n, 2), "n = {n}");

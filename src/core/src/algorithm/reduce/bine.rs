@@ -24,15 +24,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn the_root_ends_with_every_contribution_exactly_once() {
-        let row = registry::find(Pattern::Reduce, "bine").unwrap();
-        prove(row);
+        let row = proved(Pattern::Reduce, "bine");
         for q in 1..=6 {
             let cost = cost(row, Case::new(0, 1 << q), 100);
             assert_eq!(cost.rounds, q);

@@ -22,25 +22,14 @@ pub fn several(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn the_root_ends_with_every_contribution_exactly_once() {
-        let row = registry::find(Pattern::Reduce, "chain").unwrap();
-        prove(row);
+        let row = proved(Pattern::Reduce, "chain");
         for n in 2..=33 {
             for segments in [1, 2, 7, 20] {
-                let cost = cost(
-                    row,
-                    Case {
-                        segments,
-                        ..Case::new(0, n)
-                    },
-                    100,
-                );
+                let cost = cost(row, Case::new(0, n).segments(segments), 100);
                 assert_eq!(cost.rounds, n - 2 + segments, "n = {n}");
                 assert_eq!(cost.elements, 100);
                 assert_eq!(cost.reduced, 100);

@@ -62,25 +62,14 @@ fn round(case: Case, transfer: Transfer, begun: &mut [bool]) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn the_root_ends_with_every_contribution_exactly_once() {
-        let row = registry::find(Pattern::Reduce, "circulant").unwrap();
-        prove(row);
+        let row = proved(Pattern::Reduce, "circulant");
         for n in 2..=64 {
             for segments in [1, 2, 3, 10] {
-                let cost = cost(
-                    row,
-                    Case {
-                        segments,
-                        ..Case::new(0, n)
-                    },
-                    100,
-                );
+                let cost = cost(row, Case::new(0, n).segments(segments), 100);
                 // In step, as the bcast's test shows; when every rank goes on as soon as it can,
                 // a message may come in before one of an earlier round.
                 assert!(

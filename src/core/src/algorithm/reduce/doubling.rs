@@ -17,15 +17,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn the_root_ends_with_every_contribution_in_the_rounds_promised() {
-        let row = registry::find(Pattern::Reduce, "binomial_doubling").unwrap();
-        prove(row);
+        let row = proved(Pattern::Reduce, "binomial_doubling");
         for n in 1..=64 {
             let cost = cost(row, Case::new(0, n), 100);
             assert_eq!(cost.rounds, log_ceil(n, 2), "n = {n}");

@@ -18,24 +18,19 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn the_root_ends_with_every_contribution_in_order() {
-        let row = registry::find(Pattern::Reduce, "in_order").unwrap();
-        prove(row);
+        let row = proved(Pattern::Reduce, "in_order");
         for n in 2..=33usize {
             for root in 0..n {
                 let segments = 1 + root % 5;
                 let cost = cost(
                     row,
                     Case {
-                        segments,
                         root,
-                        ..Case::new(0, n)
+                        ..Case::new(0, n).segments(segments)
                     },
                     100,
                 );

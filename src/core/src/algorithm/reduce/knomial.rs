@@ -17,21 +17,18 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, find, log_ceil, proved};
 
     #[test]
     fn the_root_ends_with_every_contribution_exactly_once() {
         for name in ["binomial", "knomial"] {
-            prove(registry::find(Pattern::Reduce, name).unwrap());
+            proved(Pattern::Reduce, name);
         }
     }
 
     #[test]
     fn rounds_are_those_promised() {
-        let row = registry::find(Pattern::Reduce, "knomial").unwrap();
+        let row = find(Pattern::Reduce, "knomial");
         for n in 1..=64 {
             let cost = cost(row, Case::new(0, n), 100);
             assert_eq!(cost.rounds, log_ceil(n, 2));
@@ -39,14 +36,7 @@ mod tests {
             assert_eq!(cost.all_elements, 100 * (n as u64 - 1));
         }
         for (n, radix, i) in [(9, 3, 2), (27, 3, 3), (64, 4, 3), (64, 8, 2)] {
-            let cost = cost(
-                row,
-                Case {
-                    radix,
-                    ..Case::new(0, n)
-                },
-                100,
-            );
+            let cost = cost(row, Case::new(0, n).radix(radix), 100);
             assert_eq!(cost.rounds, (radix - 1) * i, "n = {n}");
         }
     }

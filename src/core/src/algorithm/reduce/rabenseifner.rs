@@ -69,15 +69,11 @@ fn gather(fold: Fold, number: usize, held: Buffer) -> impl Iterator<Item = Step>
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn the_root_ends_with_every_contribution_exactly_once() {
-        let row = registry::find(Pattern::Reduce, "rabenseifner").unwrap();
-        prove(row);
+        let row = proved(Pattern::Reduce, "rabenseifner");
         for n in 1..=33usize {
             let q = n.ilog2() as usize;
             let share = 10;

@@ -23,15 +23,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn every_rank_ends_with_its_block_of_every_contribution() {
-        let row = registry::find(Pattern::ReduceScatter, "circulant").unwrap();
-        prove(row);
+        let row = proved(Pattern::ReduceScatter, "circulant");
         for n in 1..=64 {
             let cost = cost(row, Case::new(0, n), 10);
             assert_eq!(cost.rounds, log_ceil(n, 2), "n = {n}");

@@ -62,15 +62,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_its_block_of_every_contribution() {
-        let row = registry::find(Pattern::ReduceScatter, "recursive_halving").unwrap();
-        prove(row);
+        let row = proved(Pattern::ReduceScatter, "recursive_halving");
         for n in 1..=64usize {
             let q = n.ilog2() as usize;
             let cost = cost(row, Case::new(0, n), 10);

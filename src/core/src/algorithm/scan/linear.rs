@@ -45,26 +45,15 @@ pub fn exclusive(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_the_contributions_up_to_its_own_in_order() {
         for pattern in [Pattern::Scan, Pattern::Exscan] {
-            let row = registry::find(pattern, "linear").unwrap();
-            prove(row);
+            let row = proved(pattern, "linear");
             for n in 2..=33 {
                 for segments in [1, 2, 7] {
-                    let cost = cost(
-                        row,
-                        Case {
-                            segments,
-                            ..Case::new(0, n)
-                        },
-                        70,
-                    );
+                    let cost = cost(row, Case::new(0, n).segments(segments), 70);
                     assert_eq!(cost.rounds, n - 2 + segments, "n = {n}");
                     assert_eq!(cost.elements, 70);
                     assert!(cost.reduced <= 70);

@@ -68,16 +68,12 @@ pub fn exclusive(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, log_ceil, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, log_ceil, proved};
 
     #[test]
     fn every_rank_ends_with_the_contributions_up_to_its_own_in_order() {
         for (pattern, times) in [(Pattern::Scan, 1), (Pattern::Exscan, 2)] {
-            let row = registry::find(pattern, "recursive_doubling").unwrap();
-            prove(row);
+            let row = proved(pattern, "recursive_doubling");
             for n in 1..=64 {
                 let cost = cost(row, Case::new(0, n), 10);
                 assert_eq!(cost.rounds, log_ceil(n, 2), "n = {n}");

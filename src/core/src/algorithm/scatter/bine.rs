@@ -36,15 +36,11 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_its_block() {
-        let row = registry::find(Pattern::Scatter, "bine").unwrap();
-        prove(row);
+        let row = proved(Pattern::Scatter, "bine");
         for q in 0..=6 {
             let cost = cost(row, Case::new(0, 1 << q), 10);
             assert_eq!(cost.rounds, q);

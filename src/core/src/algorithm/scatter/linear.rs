@@ -22,24 +22,13 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry;
-    use crate::algorithm::symbolic::claims::{cost, prove};
+    use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
     fn every_rank_ends_with_its_block() {
-        let row = registry::find(Pattern::Scatter, "linear").unwrap();
-        prove(row);
+        let row = proved(Pattern::Scatter, "linear");
         for n in 1..=33 {
-            let cost = cost(
-                row,
-                Case {
-                    window: 4,
-                    ..Case::new(0, n)
-                },
-                10,
-            );
+            let cost = cost(row, Case::new(0, n).window(4), 10);
             assert_eq!(cost.rounds, n - 1);
             assert_eq!(cost.all_elements, 10 * (n as u64 - 1));
         }
