@@ -17,7 +17,7 @@ pub fn schedule(case: Case) -> Schedule {
 
 #[cfg(test)]
 mod tests {
-    use crate::algorithm::proof::{Case, Pattern, cost, find, log_ceil, proved};
+    use crate::algorithm::proof::{Pattern, assert_knomial_rounds, proved};
 
     #[test]
     fn every_rank_ends_with_the_message() {
@@ -28,16 +28,6 @@ mod tests {
 
     #[test]
     fn rounds_are_those_promised() {
-        let row = find(Pattern::Bcast, "knomial");
-        for n in 1..=64 {
-            let cost = cost(row, Case::new(0, n), 100);
-            assert_eq!(cost.rounds, log_ceil(n, 2));
-            assert_eq!(cost.all_messages, n - 1);
-            assert_eq!(cost.all_elements, 100 * (n as u64 - 1));
-        }
-        for (n, radix, i) in [(9, 3, 2), (27, 3, 3), (64, 4, 3), (64, 8, 2)] {
-            let cost = cost(row, Case::new(0, n).radix(radix), 100);
-            assert_eq!(cost.rounds, (radix - 1) * i, "n = {n}");
-        }
+        assert_knomial_rounds(Pattern::Bcast);
     }
 }

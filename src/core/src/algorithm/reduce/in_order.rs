@@ -26,14 +26,8 @@ mod tests {
         for n in 2..=33usize {
             for root in 0..n {
                 let segments = 1 + root % 5;
-                let cost = cost(
-                    row,
-                    Case {
-                        root,
-                        ..Case::new(0, n).segments(segments)
-                    },
-                    100,
-                );
+                let case = Case::new(0, n).segments(segments);
+                let cost = cost(row, Case { root, ..case }, 100);
                 let most = 2 * (n.ilog2() as usize + segments);
                 assert!(
                     cost.rounds <= most,
