@@ -50,11 +50,35 @@ pub enum Composition {
 }
 
 use Collective::{
-    Allgather, Allreduce, Alltoall, Barrier, Bcast, Gather, Reduce, ReduceScatter,
-    ReduceScatterBlock, Scan, Scatter,
+    Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Barrier, Bcast, Exscan, Gather, Gatherv,
+    Reduce, ReduceScatter, ReduceScatterBlock, Scan, Scatter, Scatterv,
 };
 use Composition as Is;
 use Need::{BytesAtLeastRanks, CommutativeOrPlain, CountAtLeastRanks, NotInPlace};
+use Share::{OfAll, OfRank, Whole};
+
+/// How many bytes a part's call has, of the whole's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    Whole,
+    Half,
+    /// One rank's part of a message.
+    OfRank,
+    /// All ranks' blocks together.
+    OfAll,
+}
+
+impl Share {
+    pub fn of(self, bytes: u64, n_ranks: u32) -> u64 {
+        let n_ranks = u64::from(n_ranks.max(1));
+        match self {
+            Share::Whole => bytes,
+            Share::Half => bytes.div_ceil(2),
+            Share::OfRank => bytes.div_ceil(n_ranks),
+            Share::OfAll => bytes.saturating_mul(n_ranks),
+        }
+    }
+}
 
 /// One composition of one collective.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +87,8 @@ pub struct ComposedRow {
     /// The algorithm's part of the name, as in `mockup:reduce+bcast`.
     pub name: &'static str,
     pub composition: Composition,
+    /// The collectives that it calls one after another, and with how many bytes.
+    pub parts: &'static [(Collective, Share)],
     /// Beside at least one byte, where calls have any.
     pub needs: &'static [Need],
 }
@@ -71,13 +97,20 @@ const fn row(
     collective: Collective,
     name: &'static str,
     composition: Composition,
-    needs: &'static [Need],
+    parts: &'static [(Collective, Share)],
 ) -> ComposedRow {
     ComposedRow {
         collective,
         name,
         composition,
-        needs,
+        parts,
+        needs: &[],
+    }
+}
+
+impl ComposedRow {
+    const fn needs(self, needs: &'static [Need]) -> ComposedRow {
+        ComposedRow { needs, ..self }
     }
 }
 
@@ -88,43 +121,54 @@ const BY_REDUCE_SCATTER: &[Need] = &[CountAtLeastRanks, CommutativeOrPlain];
 /// Every composition, in the order of collectives.
 #[rustfmt::skip]
 pub const ROWS: &[ComposedRow] = &[
-    row(Allreduce, "reduce+bcast", Is::AllreduceReduceBcast, &[]),
-    row(Allreduce, "reduce_scatter_block+allgather", Is::AllreduceReduceScatterBlockAllgather, BY_REDUCE_SCATTER),
-    row(Allreduce, "reduce_scatter+allgatherv", Is::AllreduceReduceScatterAllgatherv, BY_REDUCE_SCATTER),
-    row(Bcast, "scatter+allgather", Is::BcastScatterAllgather, &[BytesAtLeastRanks]),
-    row(Bcast, "allgatherv", Is::BcastAllgatherv, &[]),
-    row(Allgather, "allgatherv", Is::AllgatherAllgatherv, &[]),
-    row(Allgather, "gather+bcast", Is::AllgatherGatherBcast, &[]),
-    row(Allgather, "alltoall", Is::AllgatherAlltoall, &[]),
-    row(Allgather, "allreduce", Is::AllgatherAllreduce, &[]),
-    row(Alltoall, "alltoallv", Is::AlltoallAlltoallv, &[]),
-    row(Reduce, "allreduce", Is::ReduceAllreduce, &[]),
-    row(Reduce, "reduce_scatter_block+gather", Is::ReduceReduceScatterBlockGather, BY_REDUCE_SCATTER),
-    row(Reduce, "reduce_scatter+gatherv", Is::ReduceReduceScatterGatherv, BY_REDUCE_SCATTER),
-    row(Reduce, "reduce_scatter", Is::ReduceReduceScatter, &[CommutativeOrPlain]),
-    row(Gather, "allgather", Is::GatherAllgather, &[]),
-    row(Gather, "gatherv", Is::GatherGatherv, &[]),
-    row(Gather, "reduce", Is::GatherReduce, &[]),
-    row(Scatter, "bcast", Is::ScatterBcast, &[]),
-    row(Scatter, "scatterv", Is::ScatterScatterv, &[]),
-    row(ReduceScatterBlock, "reduce+scatter", Is::ReduceScatterBlockReduceThenScatter, &[]),
-    row(
-        ReduceScatterBlock,
-        "reduce_scatter",
-        Is::ReduceScatterBlockReduceScatter,
+    row(Allreduce, "reduce+bcast", Is::AllreduceReduceBcast, &[(Reduce, Whole), (Bcast, Whole)]),
+    row(Allreduce, "reduce_scatter_block+allgather", Is::AllreduceReduceScatterBlockAllgather,
+        &[(ReduceScatterBlock, Whole), (Allgather, OfRank)]).needs(BY_REDUCE_SCATTER),
+    row(Allreduce, "reduce_scatter+allgatherv", Is::AllreduceReduceScatterAllgatherv,
+        &[(ReduceScatter, Whole), (Allgatherv, OfRank)]).needs(BY_REDUCE_SCATTER),
+    row(Bcast, "scatter+allgather", Is::BcastScatterAllgather, &[(Scatter, OfRank), (Allgather, OfRank)])
+        .needs(&[BytesAtLeastRanks]),
+    // One block travels as the message of a bcast does.
+    row(Bcast, "allgatherv", Is::BcastAllgatherv, &[(Bcast, Whole)]),
+    row(Allgather, "allgatherv", Is::AllgatherAllgatherv, &[(Allgatherv, Whole)]),
+    row(Allgather, "gather+bcast", Is::AllgatherGatherBcast, &[(Gather, Whole), (Bcast, OfAll)]),
+    row(Allgather, "alltoall", Is::AllgatherAlltoall, &[(Alltoall, Whole)]),
+    row(Allgather, "allreduce", Is::AllgatherAllreduce, &[(Allreduce, OfAll)]),
+    row(Alltoall, "alltoallv", Is::AlltoallAlltoallv, &[(Alltoallv, Whole)]),
+    row(Reduce, "allreduce", Is::ReduceAllreduce, &[(Allreduce, Whole)]),
+    row(Reduce, "reduce_scatter_block+gather", Is::ReduceReduceScatterBlockGather,
+        &[(ReduceScatterBlock, Whole), (Gather, OfRank)]).needs(BY_REDUCE_SCATTER),
+    row(Reduce, "reduce_scatter+gatherv", Is::ReduceReduceScatterGatherv, &[(ReduceScatter, Whole), (Gatherv, OfRank)])
+        .needs(BY_REDUCE_SCATTER),
+    row(Reduce, "reduce_scatter", Is::ReduceReduceScatter, &[(ReduceScatter, Whole)]).needs(&[CommutativeOrPlain]),
+    row(Gather, "allgather", Is::GatherAllgather, &[(Allgather, Whole)]),
+    row(Gather, "gatherv", Is::GatherGatherv, &[(Gatherv, Whole)]),
+    row(Gather, "reduce", Is::GatherReduce, &[(Reduce, OfAll)]),
+    row(Scatter, "bcast", Is::ScatterBcast, &[(Bcast, OfAll)]),
+    row(Scatter, "scatterv", Is::ScatterScatterv, &[(Scatterv, Whole)]),
+    row(ReduceScatterBlock, "reduce+scatter", Is::ReduceScatterBlockReduceThenScatter,
+        &[(Reduce, Whole), (Scatter, OfRank)]),
+    row(ReduceScatterBlock, "reduce_scatter", Is::ReduceScatterBlockReduceScatter, &[(ReduceScatter, Whole)])
         // In place the library's reduce_scatter writes behind the result, its reduce_scatter_block does not.
-        &[CommutativeOrPlain, NotInPlace],
-    ),
-    row(ReduceScatterBlock, "allreduce", Is::ReduceScatterBlockAllreduce, &[]),
-    row(ReduceScatter, "reduce+scatterv", Is::ReduceScatterReduceThenScatterv, &[]),
-    row(ReduceScatter, "allreduce", Is::ReduceScatterAllreduce, &[]),
-    row(Scan, "exscan+reduce_local", Is::ScanExscan, &[]),
-    row(Barrier, "allreduce", Is::BarrierAllreduce, &[]),
+        .needs(&[CommutativeOrPlain, NotInPlace]),
+    row(ReduceScatterBlock, "allreduce", Is::ReduceScatterBlockAllreduce, &[(Allreduce, Whole)]),
+    row(ReduceScatter, "reduce+scatterv", Is::ReduceScatterReduceThenScatterv, &[(Reduce, Whole), (Scatterv, OfRank)]),
+    row(ReduceScatter, "allreduce", Is::ReduceScatterAllreduce, &[(Allreduce, Whole)]),
+    row(Scan, "exscan+reduce_local", Is::ScanExscan, &[(Exscan, Whole)]),
+    row(Barrier, "allreduce", Is::BarrierAllreduce, &[(Allreduce, Whole)]),
 ];
 
 /// The rows of one collective.
 pub fn rows(collective: Collective) -> impl Iterator<Item = &'static ComposedRow> {
     ROWS.iter().filter(move |row| row.collective == collective)
+}
+
+impl Composition {
+    /// The collectives that it calls one after another, and with how many bytes.
+    pub fn parts(self) -> impl Iterator<Item = &'static (Collective, Share)> {
+        let row = ROWS.iter().find(|row| row.composition == self);
+        row.into_iter().flat_map(|row| row.parts)
+    }
 }
 
 #[cfg(test)]

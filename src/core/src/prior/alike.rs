@@ -10,7 +10,7 @@ use crate::algorithm::registry::{self, Cut, Parameter, Row, Values};
 use crate::algorithm::schedule::{self, Buffer, Case, Part, Schedule};
 use crate::algorithm::{bcast, reduce};
 use crate::collective::Collective;
-use crate::composition::Composition;
+use crate::composition::Share;
 use crate::library::Product;
 
 /// One of the schedules that an algorithm is like; several follow one another.
@@ -38,29 +38,6 @@ enum Form {
 enum Count {
     Fixed(usize),
     Ranks,
-}
-
-/// How many bytes a part's call has, of the whole's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
-    Whole,
-    Half,
-    /// One rank's part of a message.
-    OfRank,
-    /// All ranks' blocks together.
-    OfAll,
-}
-
-impl Share {
-    pub fn of(self, bytes: u64, n_ranks: u32) -> u64 {
-        let n_ranks = u64::from(n_ranks.max(1));
-        match self {
-            Share::Whole => bytes,
-            Share::Half => bytes.div_ceil(2),
-            Share::OfRank => bytes.div_ceil(n_ranks),
-            Share::OfAll => bytes.saturating_mul(n_ranks),
-        }
-    }
 }
 
 impl Step {
@@ -274,54 +251,6 @@ pub fn of_pattern(product: Product, pattern: Pattern, algorithm: &str) -> Option
 pub fn algorithms(pattern: Pattern) -> impl Iterator<Item = &'static str> {
     let rows = ALIKE.iter().filter(move |(of, ..)| *of == pattern);
     rows.flat_map(|(_, names, _)| names.iter().copied())
-}
-
-/// The collectives that a composition calls one after another, and with how many bytes.
-pub fn parts(composition: Composition) -> &'static [(Collective, Share)] {
-    use Collective as C;
-    use Share::{OfAll, OfRank, Whole};
-    match composition {
-        Composition::AllreduceReduceBcast => &[(C::Reduce, Whole), (C::Bcast, Whole)],
-        Composition::AllreduceReduceScatterBlockAllgather => {
-            &[(C::ReduceScatterBlock, Whole), (C::Allgather, OfRank)]
-        }
-        Composition::AllreduceReduceScatterAllgatherv => {
-            &[(C::ReduceScatter, Whole), (C::Allgatherv, OfRank)]
-        }
-        Composition::BcastScatterAllgather => &[(C::Scatter, OfRank), (C::Allgather, OfRank)],
-        // One block travels as the message of a bcast does.
-        Composition::BcastAllgatherv => &[(C::Bcast, Whole)],
-        Composition::ReduceAllreduce
-        | Composition::ReduceScatterAllreduce
-        | Composition::ReduceScatterBlockAllreduce
-        | Composition::BarrierAllreduce => &[(C::Allreduce, Whole)],
-        Composition::ReduceReduceScatterBlockGather => {
-            &[(C::ReduceScatterBlock, Whole), (C::Gather, OfRank)]
-        }
-        Composition::ReduceReduceScatterGatherv => {
-            &[(C::ReduceScatter, Whole), (C::Gatherv, OfRank)]
-        }
-        Composition::AllgatherAllgatherv => &[(C::Allgatherv, Whole)],
-        Composition::AllgatherGatherBcast => &[(C::Gather, Whole), (C::Bcast, OfAll)],
-        Composition::AllgatherAlltoall => &[(C::Alltoall, Whole)],
-        Composition::AllgatherAllreduce => &[(C::Allreduce, OfAll)],
-        Composition::AlltoallAlltoallv => &[(C::Alltoallv, Whole)],
-        Composition::ReduceReduceScatter | Composition::ReduceScatterBlockReduceScatter => {
-            &[(C::ReduceScatter, Whole)]
-        }
-        Composition::GatherAllgather => &[(C::Allgather, Whole)],
-        Composition::GatherGatherv => &[(C::Gatherv, Whole)],
-        Composition::GatherReduce => &[(C::Reduce, OfAll)],
-        Composition::ScatterBcast => &[(C::Bcast, OfAll)],
-        Composition::ScatterScatterv => &[(C::Scatterv, Whole)],
-        Composition::ReduceScatterBlockReduceThenScatter => {
-            &[(C::Reduce, Whole), (C::Scatter, OfRank)]
-        }
-        Composition::ReduceScatterReduceThenScatterv => {
-            &[(C::Reduce, Whole), (C::Scatterv, OfRank)]
-        }
-        Composition::ScanExscan => &[(C::Exscan, Whole)],
-    }
 }
 
 #[cfg(test)]

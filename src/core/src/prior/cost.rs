@@ -86,8 +86,8 @@ impl Costs {
     }
 
     fn composed(&mut self, composition: Composition, layout: Layout, bytes: u64) -> Option<f64> {
-        let parts = alike::parts(composition).iter();
-        parts
+        composition
+            .parts()
             .map(|(collective, share)| {
                 let bytes = share.of(bytes, layout.n_ranks());
                 self.best(*collective, layout, bytes)
