@@ -74,44 +74,6 @@ pub struct Header {
     pub transport: String,
 }
 
-/// The header of versions 1 and 2.
-#[derive(Decode)]
-struct HeaderBefore {
-    job: String,
-    rank: u32,
-    world_ranks: u32,
-    library: String,
-    machine: String,
-    host: String,
-    clock: u64,
-    generation: u64,
-    colltune_version: String,
-    started_unix_ms: u64,
-    capacity: u64,
-    variants: Vec<(Collective, String)>,
-}
-
-impl From<HeaderBefore> for Header {
-    fn from(before: HeaderBefore) -> Header {
-        Header {
-            job: before.job,
-            rank: before.rank,
-            world_ranks: before.world_ranks,
-            library: before.library,
-            machine: before.machine,
-            host: before.host,
-            clock: before.clock,
-            generation: before.generation,
-            colltune_version: before.colltune_version,
-            started_unix_ms: before.started_unix_ms,
-            capacity: before.capacity,
-            variants: before.variants,
-            context: Vec::new(),
-            transport: String::new(),
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TraceError {
     #[error("read the trace: it is {0} bytes long, shorter than any header")]
@@ -190,11 +152,12 @@ fn read_header(bytes: &[u8]) -> Result<(Header, Layout, usize), TraceError> {
     }
     let config = bincode::config::standard().with_limit::<HEADER_BYTES_MAX>();
     let decoded = match layout {
-        Layout::Full => bincode::decode_from_slice(header, config).map(|(header, _)| header),
-        Layout::Short => bincode::decode_from_slice::<HeaderBefore, _>(header, config)
-            .map(|(header, _)| header.into()),
+        Layout::Full => bincode::decode_from_slice(header, config),
+        // It ends before the context and the transport, of which a 0 each stands for none.
+        Layout::Short => bincode::decode_from_slice(&[header, &[0, 0]].concat(), config),
     };
-    let header = decoded.map_err(|error| TraceError::Header(error.to_string()))?;
+    let (header, _): (Header, usize) =
+        decoded.map_err(|error| TraceError::Header(error.to_string()))?;
     let records_at = (PREFIX_BYTES + claimed).next_multiple_of(layout.record_bytes());
     Ok((header, layout, records_at))
 }
