@@ -32,7 +32,7 @@ fn is_found_among(n_ranks: impl Fn(u64) -> u32, calls: u64, mistake: Mistake, fa
 fn a_call_that_is_not_counted_for_its_types_size_is_found() {
     let faults = Faults {
         unknown_size: 200_000,
-        ..Faults::NONE
+        ..Faults::default()
     };
     is_found(Mistake::UnknownSizeUncounted, faults);
 }
@@ -41,7 +41,7 @@ fn a_call_that_is_not_counted_for_its_types_size_is_found() {
 fn a_call_that_is_not_counted_for_its_aliased_buffers_is_found() {
     let faults = Faults {
         aliased: 20_000,
-        ..Faults::NONE
+        ..Faults::default()
     };
     is_found(Mistake::AliasedUncounted, faults);
 }
@@ -50,7 +50,7 @@ fn a_call_that_is_not_counted_for_its_aliased_buffers_is_found() {
 fn a_refused_call_that_stays_counted_or_agrees_on_something_is_found() {
     let faults = Faults {
         refused: 10_000,
-        ..Faults::NONE
+        ..Faults::default()
     };
     is_found(Mistake::RefusedStaysCounted, faults);
     is_found(Mistake::RefusedAgrees, faults);
@@ -60,7 +60,7 @@ fn a_refused_call_that_stays_counted_or_agrees_on_something_is_found() {
 fn default_on_one_rank_alone_is_found() {
     let faults = Faults {
         unfit: 1_000,
-        ..Faults::NONE
+        ..Faults::default()
     };
     is_found(Mistake::DefaultAlone, faults);
 }
@@ -68,17 +68,22 @@ fn default_on_one_rank_alone_is_found() {
 #[test]
 fn ranks_that_go_by_what_they_themselves_can_or_saw_are_found() {
     is_found(Mistake::OwnAbility, Faults::MANY);
-    is_found(Mistake::OwnPays, Faults::NONE);
+    is_found(Mistake::OwnPays, Faults::default());
     is_found(Mistake::OwnRoom, Faults::MANY);
-    is_found(Mistake::OwnTimes, Faults::NONE);
+    is_found(Mistake::OwnTimes, Faults::default());
     is_found(Mistake::FailedForgotten, Faults::MANY);
-    is_found(Mistake::OwnSwitch, Faults::NONE);
+    is_found(Mistake::OwnSwitch, Faults::default());
 }
 
 #[test]
 fn ranks_that_leave_out_what_they_themselves_know_to_be_hopeless_are_found() {
     for mistake in [Mistake::OwnHopeless, Mistake::OwnHopelessInReviews] {
-        is_found_among(|seed| 2 + seed as u32 % 7, 300_000, mistake, Faults::NONE);
+        is_found_among(
+            |seed| 2 + seed as u32 % 7,
+            300_000,
+            mistake,
+            Faults::default(),
+        );
     }
 }
 
@@ -86,7 +91,7 @@ fn ranks_that_leave_out_what_they_themselves_know_to_be_hopeless_are_found() {
 fn an_agreements_error_that_some_ranks_do_not_look_at_is_found() {
     let faults = Faults {
         disagreeing: 100_000,
-        ..Faults::NONE
+        ..Faults::default()
     };
     is_found(Mistake::ErrorUnseen, faults);
 }
@@ -95,7 +100,7 @@ fn an_agreements_error_that_some_ranks_do_not_look_at_is_found() {
 fn a_sampled_call_that_was_left_and_is_never_observed_is_found() {
     let faults = Faults {
         left: 100_000,
-        ..Faults::NONE
+        ..Faults::default()
     };
     is_found(Mistake::LeftForgotten, faults);
 }
@@ -105,7 +110,7 @@ fn what_single_ranks_of_two_hundred_do_alone_is_found() {
     let faults = Faults {
         failing: 1_000,
         left: 1_000,
-        ..Faults::NONE
+        ..Faults::default()
     };
     for mistake in [
         Mistake::OwnTimes,
@@ -118,10 +123,10 @@ fn what_single_ranks_of_two_hundred_do_alone_is_found() {
 
 #[test]
 fn a_set_up_that_comes_late_for_one_choice_per_run_is_found() {
-    is_found(Mistake::SetUpLate, Faults::NONE);
+    is_found(Mistake::SetUpLate, Faults::default());
 }
 
 #[test]
 fn decisions_that_outlive_their_communicator_are_found() {
-    is_found(Mistake::FreedKept, Faults::NONE);
+    is_found(Mistake::FreedKept, Faults::default());
 }

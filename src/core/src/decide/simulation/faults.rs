@@ -30,20 +30,6 @@ pub struct Faults {
 }
 
 impl Faults {
-    pub const NONE: Faults = Faults {
-        refused: 0,
-        unknown_size: 0,
-        aliased: 0,
-        unable: 0,
-        losing: 0,
-        disagreeing: 0,
-        no_room: 0,
-        failing: 0,
-        left: 0,
-        unfit: 0,
-        no_memory: 0,
-    };
-
     /// All that a job is to survive.
     pub const MANY: Faults = Faults {
         refused: 10_000,

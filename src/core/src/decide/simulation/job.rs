@@ -67,7 +67,7 @@ pub fn job(n_ranks: u32) -> Builder {
         n_ranks,
         threads: 1,
         seed: 0,
-        faults: Faults::NONE,
+        faults: Faults::default(),
         mistake: None,
         reproducible: None,
         tables_from: None,
