@@ -26,15 +26,7 @@ use crate::variant::{DEFAULT, VariantName};
 
 /// Every variant of `collective` that `library` can run, `default` first.
 pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
-    let default = Variant {
-        collective,
-        name: VariantName::default_choice(),
-        steering: Steering::None,
-        own: None,
-        needs: Vec::new(),
-        needs_across: Vec::new(),
-        shape: None,
-    };
+    let default = Variant::named(collective, VariantName::default_choice());
     let native = match library.product {
         Product::OpenMpi => openmpi::variants(collective),
         Product::Mpich => mpich::variants(library, collective),

@@ -60,20 +60,22 @@ pub enum VariantError {
 
 impl VariantName {
     pub fn default_choice() -> VariantName {
-        VariantName {
-            family: Family::Default,
-            algorithm: String::new(),
-            segsize: None,
-            radix: None,
-            window: None,
-        }
+        VariantName::of(Family::Default, "")
     }
 
     pub fn native(algorithm: &str, segsize: Option<u64>) -> VariantName {
         VariantName {
-            family: Family::Native,
-            algorithm: algorithm.to_owned(),
             segsize,
+            ..VariantName::of(Family::Native, algorithm)
+        }
+    }
+
+    /// A name without parameters.
+    pub fn of(family: Family, algorithm: &str) -> VariantName {
+        VariantName {
+            family,
+            algorithm: algorithm.to_owned(),
+            segsize: None,
             radix: None,
             window: None,
         }

@@ -159,10 +159,7 @@ impl Row {
 
     /// The name of the variant with these values: `p2p:bruck:radix=4`.
     pub fn variant(&self, values: Values) -> VariantName {
-        let mut name = VariantName {
-            family: Family::P2p,
-            ..VariantName::native(self.name, None)
-        };
+        let mut name = VariantName::of(Family::P2p, self.name);
         for parameter in self.parameters {
             match parameter {
                 Parameter::Segsize(..) => {

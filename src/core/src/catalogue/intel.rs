@@ -84,13 +84,9 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
 pub(super) fn variants(collective: Collective) -> Vec<Variant> {
     let rows = INTEL.iter().filter(|(of, ..)| *of == collective);
     rows.map(|&(_, preset, name, needs)| Variant {
-        collective,
-        name: VariantName::native(name, None),
         steering: Steering::Intel { preset },
-        own: None,
         needs: needs.to_vec(),
-        needs_across: Vec::new(),
-        shape: None,
+        ..Variant::named(collective, VariantName::native(name, None))
     })
     .collect()
 }

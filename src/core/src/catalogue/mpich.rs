@@ -121,15 +121,12 @@ pub(super) fn variants(library: Library, collective: Collective) -> Vec<Variant>
     };
     let rows = MPICH.iter().filter(has);
     rows.map(|row| Variant {
-        collective,
-        name: VariantName::native(row.algorithm, None),
         steering: Steering::Mpich {
             algorithm: row.algorithm,
         },
-        own: None,
         needs: row.needs.to_vec(),
-        needs_across: Vec::new(),
         shape: row.shape,
+        ..Variant::named(collective, VariantName::native(row.algorithm, None))
     })
     .collect()
 }

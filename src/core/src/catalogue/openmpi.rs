@@ -169,21 +169,21 @@ pub(super) fn variants(collective: Collective) -> Vec<Variant> {
     let rows = OPENMPI.iter().filter(has);
     rows.flat_map(|row| {
         row.segsizes.iter().map(move |&segsize| Variant {
-            collective,
-            name: VariantName::native(row.name, (segsize > 0).then_some(segsize)),
             steering: Steering::OpenMpi {
                 algorithm: row.algorithm,
                 alone: row.alone,
             },
-            own: None,
             needs: if segsize > 0 {
                 row.segmented_needs
             } else {
                 row.needs
             }
             .to_vec(),
-            needs_across: Vec::new(),
             shape: Some(row.shape),
+            ..Variant::named(
+                collective,
+                VariantName::native(row.name, (segsize > 0).then_some(segsize)),
+            )
         })
     })
     .collect()

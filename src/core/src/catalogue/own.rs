@@ -4,7 +4,7 @@ use super::Need::{
     Commutative, Hierarchy, MessageAboveSegment, NotInPlace, OneNode, PlainElements,
     ShareAboveSegment, SomeBytes,
 };
-use super::{Carriers, Crossing, Need, OnNodes, Own, Scheduled, Steering, Variant, intel};
+use super::{Carriers, Crossing, Need, OnNodes, Own, Scheduled, Variant, intel};
 use crate::algorithm::pattern::Pattern;
 use crate::algorithm::registry::{self, Cut, Lengths, Parameter, Row, Values};
 use crate::collective::{Collective, MessageSize};
@@ -34,16 +34,9 @@ fn mockups(product: Product, collective: Collective) -> impl Iterator<Item = Var
         };
         let needs = some.into_iter().chain(row.needs.iter().copied());
         Variant {
-            collective,
-            name: VariantName {
-                family: Family::Mockup,
-                ..VariantName::native(row.name, None)
-            },
-            steering: Steering::None,
             own: Some(Own::Composed(row.composition)),
             needs: needs.chain(of_library).collect(),
-            needs_across: Vec::new(),
-            shape: None,
+            ..Variant::named(collective, VariantName::of(Family::Mockup, row.name))
         }
     })
 }
@@ -84,13 +77,9 @@ fn scheduled(collective: Collective, place: usize, row: &Row, values: Values) ->
             }),
     );
     Variant {
-        collective,
-        name: row.variant(values),
-        steering: Steering::None,
         own: Some(Own::Schedule(Scheduled::new(place, values))),
         needs,
-        needs_across: Vec::new(),
-        shape: None,
+        ..Variant::named(collective, row.variant(values))
     }
 }
 
@@ -170,15 +159,8 @@ fn on_node(collective: Collective, algorithm: &str, own: OnNodes, needs: Vec<Nee
     // A barrier has no bytes and is none the less for it.
     let some = (collective != Collective::Barrier).then_some(SomeBytes);
     Variant {
-        collective,
-        name: VariantName {
-            family: Family::Node,
-            ..VariantName::native(algorithm, None)
-        },
-        steering: Steering::None,
         own: Some(Own::Node(own)),
         needs: some.into_iter().chain(needs).collect(),
-        needs_across: Vec::new(),
-        shape: None,
+        ..Variant::named(collective, VariantName::of(Family::Node, algorithm))
     }
 }

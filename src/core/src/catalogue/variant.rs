@@ -42,6 +42,19 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// A variant of which nothing but its name is known.
+    pub(super) fn named(collective: Collective, name: VariantName) -> Variant {
+        Variant {
+            collective,
+            name,
+            steering: Steering::None,
+            own: None,
+            needs: Vec::new(),
+            needs_across: Vec::new(),
+            shape: None,
+        }
+    }
+
     /// The first need that a call does not meet; `None` when the variant applies.
     pub fn unmet(&self, facts: &Facts) -> Option<Unmet> {
         let segsize = self.name.segsize.unwrap_or(0);

@@ -77,13 +77,9 @@ fn ranks_that_go_by_what_they_themselves_can_or_saw_are_found() {
 
 #[test]
 fn ranks_that_leave_out_what_they_themselves_know_to_be_hopeless_are_found() {
+    let n_ranks = |seed: u64| 2 + seed as u32 % 7;
     for mistake in [Mistake::OwnHopeless, Mistake::OwnHopelessInReviews] {
-        is_found_among(
-            |seed| 2 + seed as u32 % 7,
-            300_000,
-            mistake,
-            Faults::default(),
-        );
+        is_found_among(n_ranks, 300_000, mistake, Faults::default());
     }
 }
 
