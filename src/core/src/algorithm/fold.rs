@@ -63,7 +63,12 @@ impl Fold {
         (first..rank).rev()
     }
 
-    /// A leader combines its range into `held`, receiving into `received`; the others send.
+    /// The rounds among leaders that `rank` takes part in: none unless it leads.
+    pub fn rounds_of(&self, rank: usize) -> u32 {
+        if self.leads(rank) { self.rounds } else { 0 }
+    }
+
+    /// A leader combines its range into `held`, which begins as `mine`, receiving into `received`; the others send.
     pub fn combine(
         self,
         rank: usize,
@@ -71,6 +76,7 @@ impl Fold {
         held: Part,
         received: Part,
     ) -> impl Iterator<Item = Step> {
+        let own = self.leads(rank).then(|| Step::copy(mine, held));
         let led = self.led_by(rank).flat_map(move |other| {
             [
                 Step::receive(other, received),
@@ -78,7 +84,7 @@ impl Fold {
             ]
         });
         let hand_in = (!self.leads(rank)).then(|| Step::send(self.leader(self.core(rank)), mine));
-        led.chain(hand_in)
+        own.into_iter().chain(led).chain(hand_in)
     }
 
     /// A leader hands `result` to its range; the others receive it.

@@ -28,8 +28,7 @@ pub fn reduce_scatter(
     received: Buffer,
 ) -> impl Iterator<Item = Step> {
     let core = fold.core(rank);
-    let rounds = if fold.leads(rank) { fold.rounds } else { 0 };
-    (0..rounds).flat_map(move |round| {
+    (0..fold.rounds_of(rank)).flat_map(move |round| {
         let other = core ^ (1 << round);
         let peer = fold.leader(other);
         let (kept, len) = halved(core, fold.n_cores, round + 1);
@@ -54,8 +53,7 @@ pub fn schedule(case: Case) -> Schedule {
     let chunks = fold.n_cores;
     let [input, held, received] = [Buffer::Input, Buffer::Output, Buffer::Temporary(0)]
         .map(|buffer| Part::range(buffer, 0, chunks));
-    let rounds = if fold.leads(rank) { fold.rounds } else { 0 };
-    let allgather = (0..rounds).rev().flat_map(move |round| {
+    let allgather = (0..fold.rounds_of(rank)).rev().flat_map(move |round| {
         let other = core ^ (1 << round);
         let (own, len) = halved(core, chunks, round + 1);
         let (theirs, _) = halved(other, chunks, round + 1);
@@ -64,10 +62,8 @@ pub fn schedule(case: Case) -> Schedule {
             Step::receive(fold.leader(other), Part::range(Buffer::Output, theirs, len)),
         ]
     });
-    let start = fold.leads(rank).then(|| Step::copy(input, held));
-    let steps = start
-        .into_iter()
-        .chain(fold.combine(rank, input, held, received))
+    let steps = fold
+        .combine(rank, input, held, received)
         .chain(reduce_scatter(
             fold,
             rank,

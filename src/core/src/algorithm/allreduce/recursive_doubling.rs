@@ -16,8 +16,7 @@ pub fn schedule(case: Case) -> Schedule {
         .map(|buffer| Part::range(buffer, 0, 1));
     let fold = Fold::new(case.n_ranks, 2);
     let core = fold.core(rank);
-    let rounds = if fold.leads(rank) { fold.rounds } else { 0 };
-    let exchange = (0..rounds).flat_map(move |round| {
+    let exchange = (0..fold.rounds_of(rank)).flat_map(move |round| {
         let peer = fold.leader(core ^ (1 << round));
         [
             Step::send(peer, held),
@@ -25,10 +24,8 @@ pub fn schedule(case: Case) -> Schedule {
             Step::reduce(received, held, Order::of_peer(peer, rank)),
         ]
     });
-    let start = fold.leads(rank).then(|| Step::copy(input, held));
-    let steps = start
-        .into_iter()
-        .chain(fold.combine(rank, input, held, received))
+    let steps = fold
+        .combine(rank, input, held, received)
         .chain(exchange)
         .chain(fold.hand_back(rank, held));
     Schedule::new(1, steps).temporary(Temporary::whole(1))

@@ -17,8 +17,7 @@ pub fn schedule(case: Case) -> Schedule {
     let whole = |buffer| Part::range(buffer, 0, 1);
     let (input, held) = (whole(Buffer::Input), whole(Buffer::Output));
     let received = move |index: usize| whole(Buffer::Temporary(index as u8));
-    let rounds = if fold.leads(rank) { fold.rounds } else { 0 };
-    let exchange = (0..rounds).flat_map(move |round| {
+    let exchange = (0..fold.rounds_of(rank)).flat_map(move |round| {
         let unit = radix.pow(round);
         let digit = core / unit % radix;
         let peer = move |d: usize| fold.leader(core - digit * unit + d * unit);
@@ -38,10 +37,8 @@ pub fn schedule(case: Case) -> Schedule {
             others.map(move |d| Step::reduce(received(index(d)), held, Order::of_peer(d, digit)));
         posts.chain(combine)
     });
-    let start = fold.leads(rank).then(|| Step::copy(input, held));
-    let steps = start
-        .into_iter()
-        .chain(fold.combine(rank, input, held, received(0)))
+    let steps = fold
+        .combine(rank, input, held, received(0))
         .chain(exchange)
         .chain(fold.hand_back(rank, held));
     let schedule = Schedule::new(1, steps).window(2 * radix);

@@ -25,12 +25,8 @@ pub fn schedule(case: Case) -> Schedule {
     };
     let received = Buffer::Temporary(0);
     let whole = |buffer| Part::range(buffer, 0, chunks);
-    let start = fold
-        .leads(number)
-        .then(|| Step::copy(whole(Buffer::Input), whole(held)));
-    let steps = start
-        .into_iter()
-        .chain(fold.combine(number, whole(Buffer::Input), whole(held), whole(received)))
+    let steps = fold
+        .combine(number, whole(Buffer::Input), whole(held), whole(received))
         .chain(reduce_scatter(fold, number, held, received))
         .chain(gather(fold, number, held))
         .map(move |step| step.renumbered(|number| case.absolute(n - 1 - number)));
@@ -48,12 +44,7 @@ fn gather(fold: Fold, number: usize, held: Buffer) -> impl Iterator<Item = Step>
     // A core hands on in the round of its highest bit that is 0, and is done then.
     let last = fold.n_cores - 1;
     let done = (core ^ last).checked_ilog2().unwrap_or(0);
-    let rounds = if fold.leads(number) {
-        done..fold.rounds
-    } else {
-        0..0
-    };
-    rounds.rev().map(move |round| {
+    (done..fold.rounds_of(number)).rev().map(move |round| {
         let other = core ^ (1 << round);
         let range = |core| {
             let (first, len) = halved(core, fold.n_cores, round + 1);

@@ -22,8 +22,7 @@ pub fn schedule(case: Case) -> Schedule {
         let first = fold.first(cores.start);
         Part::range(buffer, first, fold.first(cores.end) - first)
     };
-    let rounds = if fold.leads(rank) { fold.rounds } else { 0 };
-    let halve = (0..rounds).rev().flat_map(move |round| {
+    let halve = (0..fold.rounds_of(rank)).rev().flat_map(move |round| {
         let half = 1 << round;
         let peer = core ^ half;
         let side = |core: usize| (core & !(half - 1))..(core & !(half - 1)) + half;
@@ -46,12 +45,8 @@ pub fn schedule(case: Case) -> Schedule {
         true => Step::copy(block(rank), result),
         false => Step::receive(fold.leader(core), result),
     };
-    let start = fold
-        .leads(rank)
-        .then(|| Step::copy(whole(Buffer::Input), whole(HELD)));
-    let steps = start
-        .into_iter()
-        .chain(fold.combine(rank, whole(Buffer::Input), whole(HELD), whole(RECEIVED)))
+    let steps = fold
+        .combine(rank, whole(Buffer::Input), whole(HELD), whole(RECEIVED))
         .chain(halve)
         .chain(hand_back)
         .chain([end]);
