@@ -334,7 +334,7 @@ fn build(
         busy: AtomicUsize::new(0),
         gap: Gap::default(),
         next_comm: AtomicU64::new(0),
-        hopeless: KnownHopeless::new(),
+        hopeless: KnownHopeless::default(),
         demoted: AtomicU64::new(0),
         warned: Default::default(),
     })

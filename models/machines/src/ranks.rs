@@ -29,7 +29,7 @@ impl Ranks {
             deciders: node_of.clone().map(|_| Decider::new()).collect(),
             // It is the first communicator that has cells of its layout.
             agreed: (agreed, Membership::of(node_of), Hopeless::NOTHING),
-            known: KnownHopeless::new(),
+            known: KnownHopeless::default(),
             open: None,
         }
     }

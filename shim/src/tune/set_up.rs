@@ -60,7 +60,7 @@ impl Tuner {
         // job was switched off.
         let mut words = [0; ABILITY_WORDS + HOPELESS_WORDS + 1];
         words[..ABILITY_WORDS].copy_from_slice(&ability.words());
-        words[ABILITY_WORDS..][..HOPELESS_WORDS].copy_from_slice(&self.hopeless.all().words());
+        words[ABILITY_WORDS..][..HOPELESS_WORDS].copy_from_slice(&self.hopeless.all().0);
         let unknown = world_ranks.is_none() || memory.is_none() || switch() == Switch::Off;
         words[ABILITY_WORDS + HOPELESS_WORDS] = unknown.into();
         if !self.largest(state.comm, &mut words) {
@@ -69,7 +69,7 @@ impl Tuner {
         let Some((of_ability, [of_hopeless @ .., 0])) = words.split_first_chunk() else {
             return None;
         };
-        let hopeless = Hopeless::of(of_hopeless.try_into().ok()?);
+        let hopeless = Hopeless(of_hopeless.try_into().ok()?);
         self.hopeless.learn(&hopeless);
         state.decisions = memory?;
         let nodes = world_ranks?.into_iter();

@@ -42,7 +42,7 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// A variant of which nothing but its name is known.
+    /// A variant with nothing but its name.
     pub(super) fn named(collective: Collective, name: VariantName) -> Variant {
         Variant {
             collective,

@@ -13,19 +13,10 @@ pub const HOPELESS_WORDS: usize = 32;
 
 /// Cells' variants that were found hopeless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hopeless([u64; HOPELESS_WORDS]);
+pub struct Hopeless(pub [u64; HOPELESS_WORDS]);
 
 impl Hopeless {
     pub const NOTHING: Hopeless = Hopeless([0; HOPELESS_WORDS]);
-
-    /// From the largest of each of the members' words.
-    pub fn of(words: [u64; HOPELESS_WORDS]) -> Hopeless {
-        Hopeless(words)
-    }
-
-    pub fn words(self) -> [u64; HOPELESS_WORDS] {
-        self.0
-    }
 
     /// Whether it was on two communicators. By the cell's place in the model and the variant's among those of its
     /// collective.
@@ -36,14 +27,10 @@ impl Hopeless {
 }
 
 /// What one process knows of that.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct KnownHopeless([AtomicU64; HOPELESS_WORDS]);
 
 impl KnownHopeless {
-    pub const fn new() -> KnownHopeless {
-        KnownHopeless([const { AtomicU64::new(0) }; HOPELESS_WORDS])
-    }
-
     pub fn all(&self) -> Hopeless {
         Hopeless(self.0.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
@@ -69,12 +56,6 @@ impl KnownHopeless {
     }
 }
 
-impl Default for KnownHopeless {
-    fn default() -> KnownHopeless {
-        KnownHopeless::new()
-    }
-}
-
 /// A word is the cell, the variant, whether two communicators have found it, and a mark of the first of them, or of one of
 /// them.
 const TWICE: u64 = 1 << 15;
@@ -94,14 +75,14 @@ mod tests {
     use super::*;
 
     fn largest(a: Hopeless, b: Hopeless) -> Hopeless {
-        let pairs = a.words().into_iter().zip(b.words());
+        let pairs = a.0.into_iter().zip(b.0);
         let mut pairs = pairs.map(|(a, b)| a.max(b));
-        Hopeless::of(std::array::from_fn(|_| pairs.next().expect("as many")))
+        Hopeless(std::array::from_fn(|_| pairs.next().expect("as many")))
     }
 
     #[test]
     fn members_know_together_what_each_of_them_knows() {
-        let [one, other] = [KnownHopeless::new(), KnownHopeless::new()];
+        let [one, other] = [KnownHopeless::default(), KnownHopeless::default()];
         for comm in 1..=2 {
             one.add(0, 3, comm);
             other.add(9, 4, comm);
@@ -116,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_one_communicator_found_another_one_confirms() {
-        let [one, other] = [KnownHopeless::new(), KnownHopeless::new()];
+        let [one, other] = [KnownHopeless::default(), KnownHopeless::default()];
         one.add(5, 2, 1);
         other.learn(&one.all());
         // The same communicator, of which this process has heard before it came to its end of the review.
@@ -131,7 +112,7 @@ mod tests {
 
     #[test]
     fn of_many_some_are_forgotten_and_none_is_made_up() {
-        let known = KnownHopeless::new();
+        let known = KnownHopeless::default();
         for comm in 1..=2 {
             for cell in 0..40 {
                 for variant in (1..20).step_by(3) {

@@ -43,8 +43,6 @@ impl fmt::Display for Impasse {
     }
 }
 
-impl std::error::Error for Impasse {}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -301,7 +301,7 @@ impl Agent {
                     self.own_words.clear();
                     self.own_words.extend(ability.words());
                     self.own_words
-                        .extend(job.hopeless[self.rank as usize].all().words());
+                        .extend(job.hopeless[self.rank as usize].all().0);
                     self.own_words
                         .push((job.switch(self.rank, act) == Switch::Off).into());
                     return Ok(Next::Enter(Operation::SetUp, Awaited::SetUp(call)));

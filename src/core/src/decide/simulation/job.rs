@@ -155,7 +155,7 @@ impl Builder {
             without_own: HashSet::new(),
             off_from: is_on_site.then_some(off_from as u32),
             knows_off: vec![false; n_ranks as usize],
-            hopeless: (0..n_ranks).map(|_| KnownHopeless::new()).collect(),
+            hopeless: (0..n_ranks).map(|_| KnownHopeless::default()).collect(),
         };
         let outcome = go(&mut agents, &mut job, &mut fabric, order);
         Report {

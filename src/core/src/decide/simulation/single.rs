@@ -224,7 +224,7 @@ fn live(number: u64, slow: Option<u16>, at_set_up: Hopeless, known: &KnownHopele
 #[test]
 fn an_arm_whose_first_sample_takes_twenty_times_the_defaults_is_never_drawn_again() {
     for number in 1..=20 {
-        let lived = live(number, None, Hopeless::NOTHING, &KnownHopeless::new());
+        let lived = live(number, None, Hopeless::NOTHING, &KnownHopeless::default());
         let (behind, slow) = lived.slow.expect("something is drawn");
         let again = lived.drawn[behind..].iter().find(|wish| **wish == slow);
         assert_eq!(again, None, "communicator {number}");
@@ -240,7 +240,7 @@ fn cell_of(call: SharedCall) -> u32 {
 
 /// What two communicators found, and which variant it was.
 fn found_twice(number: u64) -> (KnownHopeless, u16) {
-    let (known, cell) = (KnownHopeless::new(), cell_of(bcast(40_000)));
+    let (known, cell) = (KnownHopeless::default(), cell_of(bcast(40_000)));
     let first = live(number, None, Hopeless::NOTHING, &known);
     let (_, slow) = first.slow.expect("something is drawn");
     let is_known = || known.all().has(cell, slow);
@@ -263,7 +263,7 @@ fn what_was_hopeless_on_two_communicators_is_not_drawn_on_those_that_its_ranks_m
     for number in 1..=10 {
         let (known, slow) = found_twice(number);
         let [unknowing, knowing] = [Hopeless::NOTHING, known.all()]
-            .map(|at_set_up| live(100 + number, Some(slow), at_set_up, &KnownHopeless::new()));
+            .map(|at_set_up| live(100 + number, Some(slow), at_set_up, &Default::default()));
         drawn += usize::from(unknowing.drawn.contains(&slow));
         assert!(!knowing.drawn.contains(&slow), "communicator {number}");
     }
@@ -275,7 +275,7 @@ fn a_communicator_that_there_was_before_hears_of_it_in_its_next_review() {
     let mut spared = 0;
     for number in 1..=20 {
         let (known, slow) = found_twice(number);
-        let [deaf, hears] = [&KnownHopeless::new(), &known]
+        let [deaf, hears] = [&KnownHopeless::default(), &known]
             .map(|known| live(100 + number, Some(slow), Hopeless::NOTHING, known));
         // What it has tried before it judges by itself.
         let drawn = |lived: &Lived| lived.drawn.contains(&slow);
@@ -287,7 +287,7 @@ fn a_communicator_that_there_was_before_hears_of_it_in_its_next_review() {
 
 /// Samples of 4,000 calls of a cell, and which variants they draw beside the default.
 fn sampled(rules: &Rules, call: SharedCall, at_set_up: Hopeless) -> (usize, BTreeSet<u16>) {
-    let known = KnownHopeless::new();
+    let known = KnownHopeless::default();
     let mut single = Single::new(rules, able(1), at_set_up);
     let (mut samples, mut drawn) = (0, BTreeSet::new());
     for _ in 0..4_000 {
@@ -316,7 +316,7 @@ fn a_cell_of_which_the_default_alone_is_left_is_seldom_sampled() {
             collective,
             bytes: 40_000,
         };
-        let (known, cell) = (KnownHopeless::new(), cell_of(call));
+        let (known, cell) = (KnownHopeless::default(), cell_of(call));
         let mut others = rules.weights(cell, members(), able(1));
         others.retain(|(variant, _)| *variant != DEFAULT);
         for (variant, _) in &others {
@@ -346,7 +346,7 @@ fn a_cell_is_alike_whether_a_rank_made_it_before_a_review_that_changed_what_is_p
 {
     let [rules, _] = basic_rules();
     let made = |is_refused_first: bool| {
-        let known = KnownHopeless::new();
+        let known = KnownHopeless::default();
         let mut single = Single::new(rules, able(1), Hopeless::NOTHING);
         for _ in 0..400 {
             let _ = single.decide(SharedCall::without_size(Collective::Barrier));

@@ -72,7 +72,7 @@ impl Agent {
                 };
                 hopeless.copy_from_slice(&known[ABILITY_WORDS..][..HOPELESS_WORDS]);
                 let is_told = hopeless[..] != own[ABILITY_WORDS..][..HOPELESS_WORDS];
-                let hopeless = Hopeless::of(hopeless);
+                let hopeless = Hopeless(hopeless);
                 if off == 0 {
                     job.tally.told += u64::from(is_told);
                     job.hopeless[self.rank as usize].learn(&hopeless);
