@@ -53,8 +53,9 @@ pub fn open(
     own: OnNodes,
 ) -> bool {
     if matches!(node, NodeMemory::Unopened) {
-        let _agreement = world.spending.agreement();
+        let _agreement = world.spending.opening();
         if !p2p::open(world, parent, schedules) {
+            *node = NodeMemory::Failed;
             return false;
         }
         *node = NodeMemory::open(world, parent, schedules.channel());

@@ -46,7 +46,7 @@ use schedules::{Buffers, Key, Programs};
 /// the same on all ranks.
 pub fn open(world: &World, parent: Parent, schedules: &mut Schedules) -> bool {
     if matches!(schedules.channel, Channel::Unopened) {
-        let _agreement = world.spending.agreement();
+        let _agreement = world.spending.opening();
         schedules.channel = Channel::open(world, parent.comm);
     }
     matches!(schedules.channel, Channel::Open(_))

@@ -105,7 +105,7 @@ impl Private {
     /// `Failed` on all ranks or on none, and put off on all where a nonblocking collective has begun on some alone.
     #[cold]
     fn make(world: &World, parent: Parent, tries: u32, split: impl FnOnce() -> Private) -> Private {
-        let _agreement = world.spending.agreement();
+        let _agreement = world.spending.opening();
         let Parent { comm, begun } = parent;
         let bytes = bytes(world.pmpi, comm);
         let affordable = hold(bytes);

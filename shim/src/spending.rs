@@ -15,14 +15,16 @@ pub struct Spending {
     /// In which ranks agreed on something that the program would not have waited for.
     agreeing_ticks: AtomicU64,
     is_agreeing: AtomicBool,
-    /// Communicators that were set up.
+    /// Communicators that were set up, and what these had for it: agreements and what was opened.
     set_ups: AtomicU64,
+    set_up_ticks: AtomicU64,
 }
 
 /// The ranks agree until this goes.
 pub struct Agreement<'a> {
     spending: &'a Spending,
     begun: u64,
+    opens: bool,
 }
 
 impl Spending {
@@ -33,6 +35,7 @@ impl Spending {
             agreeing_ticks: AtomicU64::new(0),
             is_agreeing: AtomicBool::new(false),
             set_ups: AtomicU64::new(0),
+            set_up_ticks: AtomicU64::new(0),
         }
     }
 
@@ -43,16 +46,26 @@ impl Spending {
         (!within).then(|| Agreement {
             spending: self,
             begun: clock::ticks(),
+            opens: false,
         })
+    }
+
+    /// The same where something is opened for a communicator that is set up.
+    #[cold]
+    pub fn opening(&self) -> Option<Agreement<'_>> {
+        let mut agreement = self.agreement()?;
+        agreement.opens = true;
+        Some(agreement)
     }
 
     pub fn agreeing_ns(&self, clock: &Conversion) -> u64 {
         clock.span_ns(self.agreeing_ticks.load(Ordering::Relaxed))
     }
 
-    /// Notes that a communicator is set up.
-    pub fn sets_up(&self) {
+    /// Notes that a communicator is set up, which took so many ticks.
+    pub fn sets_up(&self, ticks: u64) {
         self.set_ups.fetch_add(1, Ordering::Relaxed);
+        self.set_up_ticks.fetch_add(ticks, Ordering::Relaxed);
     }
 
     /// What a communicator that is set up has cost, on the mean; 0 where they are not many yet.
@@ -60,7 +73,7 @@ impl Spending {
         let set_ups = self.set_ups.load(Ordering::Relaxed);
         match set_ups < MANY {
             true => 0,
-            false => self.agreeing_ns(clock) / set_ups,
+            false => clock.span_ns(self.set_up_ticks.load(Ordering::Relaxed)) / set_ups,
         }
     }
 
@@ -74,7 +87,12 @@ impl Spending {
 impl Drop for Agreement<'_> {
     fn drop(&mut self) {
         let ticks = clock::ticks().wrapping_sub(self.begun);
-        let Agreement { spending, .. } = self;
+        let Agreement {
+            spending, opens, ..
+        } = *self;
+        if opens {
+            spending.set_up_ticks.fetch_add(ticks, Ordering::Relaxed);
+        }
         spending.agreeing_ticks.fetch_add(ticks, Ordering::Relaxed);
         spending.is_agreeing.store(false, Ordering::Relaxed);
     }

@@ -42,7 +42,7 @@ impl NodePhases<'_, '_, '_> {
 
 impl Phases<'_, '_> {
     /// A leader's node combines what the schedule wants next, and gets what has come, piece by piece,
-    /// while messages are under way. The acts of each rank in its node's memory are those of one phase
+    /// while messages are under way. The steps of each rank in its node's memory are those of one phase
     /// after the other.
     ///
     /// # Safety

@@ -4,7 +4,6 @@ use std::ffi::c_int;
 
 use colltune_core::catalogue::{Crossing, OnNodes, Scheduled};
 use colltune_core::node::collected::moves_blocks;
-use colltune_core::node::layout::LINE_BYTES;
 use colltune_core::node::phase::Phase;
 use colltune_core::node::stage::{Among, Call, Inside, OUTPUT, Stage, stages};
 
@@ -244,11 +243,9 @@ unsafe fn phase(
     };
     let who = (segment.place, segment.n_here);
     let data = bases.of_phase(elements, inside);
-    let bytes = elements.bytes(inside.units);
-    let is_short = bytes.saturating_mul(inside.blocks.copies()) <= LINE_BYTES;
     // SAFETY: the caller promises the places.
     unsafe {
-        if is_short && arriving.is_none() && inside.blocks.are_single() {
+        if inside.fits_a_line(elements.unit_bytes) {
             short::run(elements, segment, Phase::in_one_piece(inside, who), data)
         } else {
             let phase = Phase::new(inside, who, elements.unit_bytes);

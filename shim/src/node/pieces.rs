@@ -147,10 +147,10 @@ impl<'a, 'b, 'c> RunningPhase<'a, 'b, 'c> {
                 let (skip, bytes) = (elements.bytes(unit), elements.bytes(units));
                 self.segment.in_cell(of, self.first + piece, skip, bytes)
             }
-            Units::Room => elements
-                .holed
-                .as_ref()
-                .map_or(self.data.target, |holed| holed.spare[0]),
+            Units::Room => match &elements.holed {
+                Some(holed) => holed.spare[0],
+                None => unreachable!("units that lie as they are packed need no room"),
+            },
         }
     }
 

@@ -268,7 +268,7 @@ impl Segment {
     /// another namespace, and behind its end.
     fn process(&self, place: usize) -> u64 {
         match self.identity(place) {
-            [process, .., namespace] if namespace == self.namespace => process,
+            [process, .., namespace] if namespace == self.namespace && namespace != 0 => process,
             _ => 0,
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! The steps are those of a message of one piece; there is nothing to cut.
 
+use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -243,9 +244,9 @@ struct InLine<'a, 'b> {
     ticket: u64,
     /// Bytes of the line.
     bytes: usize,
-    mine: Payload,
+    mine: UnsafeCell<Payload>,
     /// Of the rank that was waited for last.
-    theirs: Payload,
+    theirs: UnsafeCell<Payload>,
     /// After a fault the others still get what they wait for.
     result: Result<(), c_int>,
 }
@@ -268,8 +269,8 @@ pub unsafe fn run(
         data,
         ticket,
         bytes: elements.bytes(phase.units) * phase.blocks.copies(),
-        mine: Payload::EMPTY,
-        theirs: Payload::EMPTY,
+        mine: UnsafeCell::new(Payload::EMPTY),
+        theirs: UnsafeCell::new(Payload::EMPTY),
         result: Ok(()),
     };
     phase.steps(0, &mut line)?;
@@ -278,16 +279,17 @@ pub unsafe fn run(
 
 impl InLine<'_, '_> {
     #[inline(always)]
-    fn at(&mut self, place: Units) -> *mut u8 {
+    fn at(&self, place: Units) -> *mut u8 {
         match place {
             Units::Source(unit) => self.elements.at(self.data.source, unit),
             Units::Target(unit) => self.elements.at(self.data.target, unit),
             Units::Cell { of, unit } => {
                 let line = match of == self.segment.place {
-                    true => &mut self.mine,
-                    false => &mut self.theirs,
+                    true => &self.mine,
+                    false => &self.theirs,
                 };
-                line.start().wrapping_add(self.elements.bytes(unit))
+                let start = line.get().cast::<u8>();
+                start.wrapping_add(self.elements.bytes(unit))
             }
             Units::Room => unreachable!("slices have room, and a line has none"),
         }
@@ -302,11 +304,14 @@ impl CarriesOut for InLine<'_, '_> {
         let (world, ticket, bytes) = (self.elements.world, self.ticket, self.bytes);
         let result = match step {
             MemoryStep::Await { of, .. } => {
-                self.theirs = self.segment.receive_line(world, of, ticket, bytes)?;
+                *self.theirs.get_mut() = self.segment.receive_line(world, of, ticket, bytes)?;
                 return Ok(());
             }
             MemoryStep::Tell { flag, .. } => match flag {
-                Flag::Filled => return self.segment.send_line(world, ticket, &self.mine, bytes),
+                Flag::Filled => {
+                    let mine = self.mine.get_mut();
+                    return self.segment.send_line(world, ticket, mine, bytes);
+                }
                 _ => {
                     self.segment.done_short(ticket);
                     return Ok(());

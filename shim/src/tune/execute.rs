@@ -22,6 +22,7 @@ use crate::clock;
 use crate::communicator::State;
 use crate::floating;
 use crate::gap::Sample;
+use crate::limits::Reservation;
 use crate::node::Repeat;
 use crate::own::{self, OwnCall};
 use crate::world::World;
@@ -95,10 +96,12 @@ impl Tuner {
                 }
                 Decision::SetUp => {
                     let _under_way = self.under_way(state, call, DEFAULT);
+                    let begun = clock::ticks();
                     let agreed = self.agree(state);
                     let decision = state.decider.set_up(&self.rules, agreed, call, &details);
-                    if state.decider.membership().is_some() {
-                        self.spending.sets_up();
+                    match state.decider.membership() {
+                        Some(_) => self.spending.sets_up(clock::ticks().wrapping_sub(begun)),
+                        None => state.decisions = Reservation::default(),
                     }
                     decision
                 }

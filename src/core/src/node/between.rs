@@ -242,7 +242,7 @@ mod tests {
     fn messages_carry_blocks_in_order_and_are_no_more_than_was_said() {
         let lists: [&[usize]; 5] = [&[3], &[0, 1, 2], &[4, 5, 9, 10, 2], &[7, 6, 5], &[]];
         for blocks in lists {
-            for block in [1, 5, 1000, 40_000] {
+            for block in [1, 5, 1000, 40_000, 1_000_000] {
                 let all = 11;
                 let longest = message_bytes(block * all);
                 let (mut carried, mut n_messages) = (Vec::new(), 0);

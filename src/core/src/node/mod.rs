@@ -6,9 +6,9 @@
 //! of a communicator, alike on all its ranks, so a cell's place and the moment at which it is free
 //! follow from the number: nobody takes a lock, and nothing is ever set back to zero.
 //!
-//! [`stage`] says what each rank does in a call, [`phase`] which steps a stage inside its node takes ([`kind`]),
-//! on the pieces of a message as [`blocks`] has them; [`map`] who shares a node, [`layout`] where everything lies, [`on_nodes`] who carries
-//! what between the nodes, [`between`] which schedule runs there. The shim does the loads and stores.
+//! [`stage`] says what each rank does in a call, [`phase`] which steps a stage inside its node takes ([`kind`]), on the
+//! pieces of a message as [`blocks`] has them; [`map`] who shares a node, [`layout`] where everything lies, [`on_nodes`]
+//! who carries what between the nodes, [`between`] which schedule runs there. The shim does the loads and stores.
 
 pub mod between;
 pub mod blocks;

@@ -1,10 +1,10 @@
-//! Whole collectives over the nodes: the stages of all ranks, the acts inside the nodes and the schedules between them,
+//! Whole collectives over the nodes: the stages of all ranks, the steps inside the nodes and the schedules between them,
 //! run with symbolic contents and held against what the collective promises.
 //!
 //! A unit's content is the ordered list of the contributions that are combined in it. Stages, the steps of phases in a
 //! node's memory, the messages that carry blocks and the programs of schedules are what the shim runs itself; carrying
-//! one of them out is a few lines here and there. Ranks go on in several orders, from one call into the next. Short
-//! messages go in lines in the shim, which is not told here.
+//! one of them out is a few lines here and there. Ranks go on in several orders, from one call into the next. The line of
+//! a short message is a cell here.
 
 mod memory;
 
@@ -135,7 +135,14 @@ fn each(collective: Collective, own: OnNodes, visit: &mut dyn FnMut(&Case)) {
                         Some(_) => &orders[few..=few],
                         None => &orders[..],
                     };
-                    for &order in orders {
+                    let messages: &[bool] = match own {
+                        OnNodes::Direct(_) => &[false, true],
+                        _ => &[false],
+                    };
+                    for (&order, &eager) in orders
+                        .iter()
+                        .flat_map(|order| messages.iter().map(move |eager| (order, eager)))
+                    {
                         visit(&Case {
                             nodes_of_ranks,
                             collective,
@@ -147,7 +154,7 @@ fn each(collective: Collective, own: OnNodes, visit: &mut dyn FnMut(&Case)) {
                             overlaps,
                             holed,
                             order,
-                            eager: seed.is_multiple_of(2) == matches!(order, Order::Lowest),
+                            eager,
                         });
                     }
                 }
@@ -196,9 +203,7 @@ fn is_idle(rank: usize, nodes_of_ranks: &[u32], stage: &Stage, collective: Colle
         Stage::Inside(_) => here.count() == 1,
         // A leader's blocks of ranks that are not there, and its own, which it does not need.
         Stage::Copy { .. } => moves_blocks(collective),
-        Stage::Across(_) | Stage::Receive { .. } | Stage::Send { .. } => false,
-        // What has to be there may be there already.
-        Stage::Finish => true,
+        Stage::Across(_) | Stage::Receive { .. } | Stage::Send { .. } | Stage::Finish => false,
     }
 }
 
@@ -226,8 +231,14 @@ fn a_stage_that_one_rank_leaves_out_is_found_out() {
                     let result = check(&case, &|of, stages| {
                         if of == rank && skipped < stages.len() {
                             let stage = stages.remove(skipped).expect("it is there");
+                            let receives = |stage: &Stage| matches!(stage, Stage::Receive { .. });
+                            // What it has sent ends by itself.
+                            let waits_for_none =
+                                matches!(stage, Stage::Finish) && !stages.iter().any(receives);
                             seen.set(true);
-                            idle.set(is_idle(rank, nodes_of_ranks, &stage, collective));
+                            idle.set(
+                                waits_for_none || is_idle(rank, nodes_of_ranks, &stage, collective),
+                            );
                         }
                     });
                     if !seen.get() {

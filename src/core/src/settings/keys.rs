@@ -219,7 +219,8 @@ pub static KEYS: &[Key] = &[
         Takes::Share(|settings, share| settings.explore_budget = share),
         Shown::Default("0.02"),
         "The most that exploring may cost: samples, as a share of the time spent in a communicator's collectives, and\n\
-         the agreements of the ranks on all communicators, as a share of the job's time.",
+         the agreements of the ranks on all communicators, as a share of the job's time. Beyond that, or 2 % where it is less,\n\
+         further communicators are set up when they have lived for so long that this is no more of their life.",
     ),
     key(
         "watch",

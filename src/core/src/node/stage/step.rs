@@ -3,6 +3,7 @@
 use crate::collective::Collective;
 use crate::node::blocks::Blocks;
 use crate::node::kind::Kind;
+use crate::node::layout::LINE_BYTES;
 use crate::node::map::NodeMap;
 use crate::node::on_nodes::OnNodes;
 
@@ -21,7 +22,7 @@ pub struct Call {
 }
 
 /// Memory that a rank has in a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Buffer {
     Input,
     Output,
@@ -67,6 +68,16 @@ pub struct Inside<'a> {
     pub in_place: bool,
     /// Whether what this rank gives comes from other nodes meanwhile.
     pub arriving: bool,
+}
+
+impl Inside<'_> {
+    /// Whether the message, or all of its blocks, of units of `unit_bytes` bytes fit into a line.
+    #[inline(always)]
+    pub fn fits_a_line(&self, unit_bytes: u64) -> bool {
+        let bytes = self.units.saturating_mul(unit_bytes);
+        let all = bytes.saturating_mul(self.blocks.copies() as u64);
+        all <= LINE_BYTES as u64 && !self.arriving && self.blocks.are_single()
+    }
 }
 
 /// Some ranks, one of each node.

@@ -1,5 +1,7 @@
 //! What is checked, and a rank's buffers in it.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::catalogue::OnNodes;
 use crate::collective::Collective;
 use crate::node::map::NodeMap;
@@ -83,7 +85,13 @@ pub struct Buffers {
     pub output: Vec<Option<Content>>,
     spare: Vec<Option<Content>>,
     within: Option<u64>,
+    /// How often units are on their way to other ranks, by place, and those that are awaited.
+    sent: HashMap<Location, u32>,
+    awaited: HashSet<Location>,
 }
+
+/// Where a unit lies: two places may be one.
+type Location = (Buffer, u64);
 
 impl Buffers {
     /// As the program hands them over in the call of a number.
@@ -101,6 +109,7 @@ impl Buffers {
             output: vec![None; (received * case.block) as usize],
             spare: vec![None; spare],
             within: case.within(rank),
+            ..Buffers::default()
         };
         let bcast = case.collective == Collective::Bcast;
         for unit in 0..sent * case.block {
@@ -115,7 +124,56 @@ impl Buffers {
         made
     }
 
+    fn location(&self, at: At, unit: u64) -> Location {
+        match (at.buffer, self.within) {
+            (Buffer::Input, Some(within)) => (Buffer::Output, within + at.unit + unit),
+            (buffer, _) => (buffer, at.unit + unit),
+        }
+    }
+
+    pub fn is_same(&self, a: At, b: At) -> bool {
+        self.location(a, 0) == self.location(b, 0)
+    }
+
+    /// Units begin their way to another rank: they must not change until they are released.
+    pub fn send(&mut self, at: At, units: u64) {
+        for unit in 0..units {
+            *self.sent.entry(self.location(at, unit)).or_default() += 1;
+        }
+    }
+
+    pub fn release(&mut self, at: At, units: u64) {
+        for unit in 0..units {
+            let location = self.location(at, unit);
+            let left = self.sent.get_mut(&location).expect("it was sent");
+            *left -= 1;
+            if *left == 0 {
+                self.sent.remove(&location);
+            }
+        }
+    }
+
+    /// Units are awaited: nobody touches their places until they are in place.
+    pub fn awaits(&mut self, at: At, units: u64) {
+        let all = (0..units).map(|unit| self.location(at, unit));
+        let all: Vec<_> = all.collect();
+        self.awaited.extend(all);
+    }
+
+    pub fn arrive(&mut self, at: At, contents: &[Content]) -> Found<()> {
+        for (unit, content) in (0..).zip(contents) {
+            self.awaited.remove(&self.location(at, unit));
+            self.write(at, unit, Some(content.clone()))?;
+        }
+        Ok(())
+    }
+
     pub fn read(&self, at: At, unit: u64) -> Found<Option<Content>> {
+        if self.awaited.contains(&self.location(at, unit)) {
+            return Err(format!(
+                "unit {unit} behind {at:?} is read while it is awaited"
+            ));
+        }
         let index = (at.unit + unit) as usize;
         let content = match (at.buffer, self.within) {
             (Buffer::Input, Some(within)) => self.output.get(within as usize + index),
@@ -135,6 +193,12 @@ impl Buffers {
     }
 
     pub fn write(&mut self, at: At, unit: u64, content: Option<Content>) -> Found<()> {
+        let location = self.location(at, unit);
+        if self.sent.contains_key(&location) || self.awaited.contains(&location) {
+            return Err(format!(
+                "unit {unit} behind {at:?} is written while it is under way"
+            ));
+        }
         let index = (at.unit + unit) as usize;
         let cell = match (at.buffer, self.within) {
             (Buffer::Input, None) => return Err("the input is written".to_owned()),

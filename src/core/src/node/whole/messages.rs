@@ -28,28 +28,34 @@ struct End {
     units: u64,
 }
 
+struct Receive {
+    end: End,
+    /// Units that are received before.
+    before: u64,
+    /// Whether they are in place.
+    delivered: bool,
+}
+
 /// The messages of a rank in a call.
 #[derive(Default)]
 pub struct Posted {
     sends: Vec<End>,
-    /// With how many units are received before.
-    receives: Vec<(End, u64)>,
+    receives: Vec<Receive>,
     received: u64,
-    /// Receives that have ended.
-    ended: usize,
 }
 
 impl Network {
     pub fn send(
         &mut self,
         posted: &mut Posted,
-        buffers: &Buffers,
+        buffers: &mut Buffers,
         channel: (usize, usize),
         (at, units): (At, u64),
     ) -> Found<()> {
         let contents = (0..units).map(|unit| buffers.take(at, unit));
         let sent = &mut self.channels.entry(channel).or_default().sent;
         sent.push(contents.collect::<Found<_>>()?);
+        buffers.send(at, units);
         let index = sent.len() - 1;
         posted.sends.push(End {
             channel,
@@ -63,9 +69,11 @@ impl Network {
     pub fn receive(
         &mut self,
         posted: &mut Posted,
+        buffers: &mut Buffers,
         channel: (usize, usize),
         (at, units): (At, u64),
     ) -> Found<()> {
+        buffers.awaits(at, units);
         if !posted.sends.is_empty() {
             return Err("a receive is posted behind a send".to_owned());
         }
@@ -77,14 +85,26 @@ impl Network {
             at,
             units,
         };
-        posted.receives.push((end, posted.received));
+        let before = posted.received;
+        posted.receives.push(Receive {
+            end,
+            before,
+            delivered: false,
+        });
         posted.received += units;
         Ok(())
     }
 
-    /// Puts in place what has been sent, of the receives that have not ended.
-    pub fn deliver(&self, posted: &Posted, buffers: &mut Buffers) -> Found<()> {
-        for (end, _) in &posted.receives[posted.ended..] {
+    /// Puts in place what has been sent, of the first so many receives.
+    fn deliver_first(
+        &self,
+        posted: &mut Posted,
+        buffers: &mut Buffers,
+        receives: usize,
+    ) -> Found<()> {
+        let open = &mut posted.receives[..receives];
+        for receive in open.iter_mut().filter(|receive| !receive.delivered) {
+            let end = receive.end;
             let sent = self.channels[&end.channel].sent.get(end.index);
             let Some(contents) = sent else { continue };
             if contents.len() as u64 != end.units {
@@ -95,27 +115,30 @@ impl Network {
                     end.units
                 ));
             }
-            for (unit, content) in (0..).zip(contents) {
-                buffers.write(end.at, unit, Some(content.clone()))?;
-            }
+            buffers.arrive(end.at, contents)?;
+            receive.delivered = true;
         }
         Ok(())
+    }
+
+    /// Puts in place all that has been sent.
+    pub fn deliver(&self, posted: &mut Posted, buffers: &mut Buffers) -> Found<()> {
+        self.deliver_first(posted, buffers, posted.receives.len())
     }
 
     /// Ends the receives of the first so many units, if they can end; whether they did.
     pub fn arrive(&self, posted: &mut Posted, buffers: &mut Buffers, units: u64) -> Found<bool> {
         let wanted = posted
             .receives
-            .partition_point(|(_, before)| *before < units);
-        let has_come = |(end, _): &(End, u64)| self.channels[&end.channel].sent.len() > end.index;
-        if !posted.receives[posted.ended.min(wanted)..wanted]
-            .iter()
-            .all(has_come)
-        {
+            .partition_point(|receive| receive.before < units);
+        let has_come = |receive: &Receive| {
+            let end = receive.end;
+            self.channels[&end.channel].sent.len() > end.index
+        };
+        if !posted.receives[..wanted].iter().all(has_come) {
             return Ok(false);
         }
-        self.deliver(posted, buffers)?;
-        posted.ended = posted.ended.max(wanted);
+        self.deliver_first(posted, buffers, wanted)?;
         Ok(true)
     }
 
@@ -126,13 +149,7 @@ impl Network {
             return Ok(false);
         }
         for end in &posted.sends {
-            let sent = &self.channels[&end.channel].sent[end.index];
-            for (unit, content) in (0..).zip(sent) {
-                if buffers.take(end.at, unit)? != *content {
-                    let (from, to) = end.channel;
-                    return Err(format!("rank {from} overwrites what it sends rank {to}"));
-                }
-            }
+            buffers.release(end.at, end.units);
         }
         *posted = Posted::default();
         Ok(true)

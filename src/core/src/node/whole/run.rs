@@ -148,7 +148,11 @@ impl<'a> World<'_, 'a> {
                 let (place, n_here) = (rank.map.place, rank.map.n_here());
                 // A rank that is alone on its node has nobody to do anything with.
                 if n_here > 1 {
-                    let mut phase = Phase::new(&inside, (place, n_here), case.unit_bytes);
+                    let who = (place, n_here);
+                    let mut phase = match inside.fits_a_line(case.unit_bytes) {
+                        true => Phase::in_one_piece(&inside, who),
+                        false => Phase::new(&inside, who, case.unit_bytes),
+                    };
                     phase.holed = case.is_holed(number);
                     if !node.agrees(rank.phases, &phase) {
                         return Err(format!("rank {number} does what others of its node do not"));
@@ -161,8 +165,8 @@ impl<'a> World<'_, 'a> {
             Stage::Copy { from, to, units } => {
                 let contents: Found<Vec<_>> =
                     (0..units).map(|unit| buffers.read(from, unit)).collect();
-                for (unit, content) in (0..).zip(contents?) {
-                    if buffers.read(to, unit)? != content {
+                if !buffers.is_same(from, to) {
+                    for (unit, content) in (0..).zip(contents?) {
                         buffers.write(to, unit, content)?;
                     }
                 }
@@ -170,7 +174,7 @@ impl<'a> World<'_, 'a> {
             Stage::Across(across) => return cross(self, number, across),
             Stage::Receive { blocks, from } => {
                 for extent in extents(case, blocks, OUTPUT) {
-                    network.receive(posted, (from, number), extent)?;
+                    network.receive(posted, buffers, (from, number), extent)?;
                 }
             }
             Stage::Send { from, blocks, to } => {

@@ -222,7 +222,8 @@ impl Agent {
     /// Whether it can pay for what a communicator needs: in one job of six it cannot now and then.
     pub(super) fn pays(&self, job: &Surroundings) -> Possible {
         let seed = job.fate.seed;
-        let can = seed % 6 > 0 || dice(seed, 13, self.clock_ns ^ u64::from(self.rank)) % 20 > 0;
+        let roll = dice(seed, 13, self.clock_ns ^ u64::from(self.rank));
+        let can = !seed.is_multiple_of(6) || !roll.is_multiple_of(20);
         can.into()
     }
 
