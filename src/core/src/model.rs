@@ -46,18 +46,16 @@ pub struct Model {
 
 /// The learned choice of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Encode, Decode)]
+#[serde(into = "CellRow")]
 pub struct CellModel {
-    #[serde(flatten)]
     pub cell: Cell,
     pub source: Source,
     /// The name of the variant to run when nothing is sampled.
     pub best: String,
     /// The default's time over that variant's, by the training; 1 where nobody measured it.
-    #[serde(skip_serializing_if = "is_no_gain")]
     pub gain: f64,
     /// What tables hold, which can name the library's own algorithms alone: the fastest of them that may stand in for
     /// the default. `None` where that is `best`, or no one may.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub native: Option<Native>,
     pub variants: Vec<Share>,
 }
@@ -69,12 +67,50 @@ pub struct Native {
     pub gain: f64,
 }
 
+/// A cell as it is written: its ranges beside its choice.
+#[derive(Serialize)]
+struct CellRow {
+    collective: Collective,
+    bytes: Range,
+    nodes: Range,
+    ppn: Range,
+    source: Source,
+    best: String,
+    #[serde(skip_serializing_if = "is_no_gain")]
+    gain: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native: Option<Native>,
+    variants: Vec<Share>,
+}
+
 fn no_gain() -> f64 {
     1.0
 }
 
 fn is_no_gain(gain: &f64) -> bool {
     *gain == 1.0
+}
+
+impl From<CellModel> for CellRow {
+    fn from(entry: CellModel) -> CellRow {
+        let Cell {
+            collective,
+            bytes,
+            nodes,
+            ppn,
+        } = entry.cell;
+        CellRow {
+            collective,
+            bytes,
+            nodes,
+            ppn,
+            source: entry.source,
+            best: entry.best,
+            gain: entry.gain,
+            native: entry.native,
+            variants: entry.variants,
+        }
+    }
 }
 
 /// The file as a job reads it: the variants of a cell, most of the text, stay text until the job is known to reach it.
