@@ -198,34 +198,38 @@ impl CarriesOut for RunningPhase<'_, '_, '_> {
                 number.store(self.first + piece, Ordering::Release);
                 return Ok(());
             }
-            // SAFETY: by the promise to `new` the units lie in the buffers; steps keep every cell to one writer, and its
-            // readers away until it is written, and no two places of one overlap.
             MemoryStep::Copy {
                 piece,
                 from,
                 into,
                 units,
-            } => unsafe {
+            } => {
                 let (start, end) = (self.at(piece, from, units), self.at(piece, into, units));
-                match (from, into) {
-                    (Units::Cell { .. }, _) => self.elements.load(start, units, end),
-                    (_, Units::Cell { .. }) => self.elements.store(start, units, end),
-                    _ => self.elements.copy(start, units, end),
+                // SAFETY: by the promise to `new` the units lie in the buffers; steps keep every cell to one writer, and
+                // its readers away until it is written, and no two places of one overlap.
+                unsafe {
+                    match (from, into) {
+                        (Units::Cell { .. }, _) => self.elements.load(start, units, end),
+                        (_, Units::Cell { .. }) => self.elements.store(start, units, end),
+                        _ => self.elements.copy(start, units, end),
+                    }
                 }
-            },
-            // SAFETY: as above; what is combined in a cell is never holed.
+            }
             MemoryStep::Combine {
                 piece,
                 from,
                 into,
                 units,
-            } => unsafe {
+            } => {
                 let (start, end) = (self.at(piece, from, units), self.at(piece, into, units));
-                match from {
-                    Units::Cell { .. } => self.elements.combine(start, units, end),
-                    _ => self.elements.combine_own(start, units, end),
+                // SAFETY: as above; what is combined in a cell is never holed.
+                unsafe {
+                    match from {
+                        Units::Cell { .. } => self.elements.combine(start, units, end),
+                        _ => self.elements.combine_own(start, units, end),
+                    }
                 }
-            },
+            }
         };
         self.result = self.result.and(result);
         Ok(())

@@ -319,27 +319,32 @@ impl CarriesOut for InLine<'_, '_> {
             },
             // Who sends a line waits for room then, and nothing comes from other nodes meanwhile.
             MemoryStep::AwaitRoom { .. } | MemoryStep::Arrive { .. } => return Ok(()),
-            // SAFETY: by the promise to `run` the units lie in the buffers; others are in a line, which has room for all.
             MemoryStep::Copy {
                 from, into, units, ..
-            } => unsafe {
+            } => {
                 let (start, end) = (self.at(from), self.at(into));
-                match (from, into) {
-                    (Units::Cell { .. }, _) => self.elements.load(start, units, end),
-                    (_, Units::Cell { .. }) => self.elements.store(start, units, end),
-                    _ => self.elements.copy(start, units, end),
+                // SAFETY: by the promise to `run` the units lie in the buffers; others are in a line, which has room for
+                // all.
+                unsafe {
+                    match (from, into) {
+                        (Units::Cell { .. }, _) => self.elements.load(start, units, end),
+                        (_, Units::Cell { .. }) => self.elements.store(start, units, end),
+                        _ => self.elements.copy(start, units, end),
+                    }
                 }
-            },
-            // SAFETY: as above.
+            }
             MemoryStep::Combine {
                 from, into, units, ..
-            } => unsafe {
+            } => {
                 let (start, end) = (self.at(from), self.at(into));
-                match from {
-                    Units::Cell { .. } => self.elements.combine(start, units, end),
-                    _ => self.elements.combine_own(start, units, end),
+                // SAFETY: as above.
+                unsafe {
+                    match from {
+                        Units::Cell { .. } => self.elements.combine(start, units, end),
+                        _ => self.elements.combine_own(start, units, end),
+                    }
                 }
-            },
+            }
         };
         self.result = self.result.and(result);
         Ok(())
