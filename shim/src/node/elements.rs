@@ -6,6 +6,7 @@
 use std::ffi::c_int;
 
 use colltune_core::datatype::Sort;
+use colltune_core::node::phase::Units;
 
 use crate::abi::{self, Op};
 use crate::arguments::{Unit, View};
@@ -105,6 +106,47 @@ impl<'a> Elements<'a> {
     #[inline]
     pub fn at(&self, base: *mut u8, unit: u64) -> *mut u8 {
         self.unit.at(base, unit)
+    }
+
+    /// Copies units from one place of a step to another.
+    ///
+    /// # Safety
+    /// The units lie at the first, in the form that they have there, and the second has room for them.
+    #[inline(always)]
+    pub unsafe fn transfer(
+        &self,
+        (from, start): (Units, *mut u8),
+        units: u64,
+        (into, end): (Units, *mut u8),
+    ) -> Result<(), c_int> {
+        // SAFETY: the caller promises both places; what lies in a cell is packed.
+        unsafe {
+            match (from, into) {
+                (Units::Cell { .. }, _) => self.load(start, units, end),
+                (_, Units::Cell { .. }) => self.store(start, units, end),
+                _ => self.copy(start, units, end),
+            }
+        }
+    }
+
+    /// Combines units of a lower rank, in a place of a step, with what lies in `into`.
+    ///
+    /// # Safety
+    /// The units lie at both places, those of a cell packed, the others in this rank's form.
+    #[inline(always)]
+    pub unsafe fn combine_from(
+        &self,
+        (from, start): (Units, *mut u8),
+        units: u64,
+        into: *mut u8,
+    ) -> Result<(), c_int> {
+        // SAFETY: the caller promises both places.
+        unsafe {
+            match from {
+                Units::Cell { .. } => self.combine(start, units, into),
+                _ => self.combine_own(start, units, into),
+            }
+        }
     }
 
     /// Copies units into shared memory.

@@ -207,13 +207,7 @@ impl CarriesOut for RunningPhase<'_, '_, '_> {
                 let (start, end) = (self.at(piece, from, units), self.at(piece, into, units));
                 // SAFETY: by the promise to `new` the units lie in the buffers; steps keep every cell to one writer, and
                 // its readers away until it is written, and no two places of one overlap.
-                unsafe {
-                    match (from, into) {
-                        (Units::Cell { .. }, _) => self.elements.load(start, units, end),
-                        (_, Units::Cell { .. }) => self.elements.store(start, units, end),
-                        _ => self.elements.copy(start, units, end),
-                    }
-                }
+                unsafe { self.elements.transfer((from, start), units, (into, end)) }
             }
             MemoryStep::Combine {
                 piece,
@@ -223,12 +217,7 @@ impl CarriesOut for RunningPhase<'_, '_, '_> {
             } => {
                 let (start, end) = (self.at(piece, from, units), self.at(piece, into, units));
                 // SAFETY: as above; what is combined in a cell is never holed.
-                unsafe {
-                    match from {
-                        Units::Cell { .. } => self.elements.combine(start, units, end),
-                        _ => self.elements.combine_own(start, units, end),
-                    }
-                }
+                unsafe { self.elements.combine_from((from, start), units, end) }
             }
         };
         self.result = self.result.and(result);

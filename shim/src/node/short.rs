@@ -325,25 +325,14 @@ impl CarriesOut for InLine<'_, '_> {
                 let (start, end) = (self.at(from), self.at(into));
                 // SAFETY: by the promise to `run` the units lie in the buffers; others are in a line, which has room for
                 // all.
-                unsafe {
-                    match (from, into) {
-                        (Units::Cell { .. }, _) => self.elements.load(start, units, end),
-                        (_, Units::Cell { .. }) => self.elements.store(start, units, end),
-                        _ => self.elements.copy(start, units, end),
-                    }
-                }
+                unsafe { self.elements.transfer((from, start), units, (into, end)) }
             }
             MemoryStep::Combine {
                 from, into, units, ..
             } => {
                 let (start, end) = (self.at(from), self.at(into));
                 // SAFETY: as above.
-                unsafe {
-                    match from {
-                        Units::Cell { .. } => self.elements.combine(start, units, end),
-                        _ => self.elements.combine_own(start, units, end),
-                    }
-                }
+                unsafe { self.elements.combine_from((from, start), units, end) }
             }
         };
         self.result = self.result.and(result);

@@ -164,10 +164,10 @@ pub fn rows(collective: Collective) -> impl Iterator<Item = &'static ComposedRow
 }
 
 impl Composition {
-    /// The collectives that it calls one after another, and with how many bytes.
-    pub fn parts(self) -> impl Iterator<Item = &'static (Collective, Share)> {
+    /// The collectives that it calls one after another, and with how many bytes; `None` for one that has no row.
+    pub fn parts(self) -> Option<&'static [(Collective, Share)]> {
         let row = ROWS.iter().find(|row| row.composition == self);
-        row.into_iter().flat_map(|row| row.parts)
+        row.map(|row| row.parts)
     }
 }
 

@@ -86,8 +86,8 @@ impl Costs {
     }
 
     fn composed(&mut self, composition: Composition, layout: Layout, bytes: u64) -> Option<f64> {
-        composition
-            .parts()
+        let parts = composition.parts()?.iter();
+        parts
             .map(|(collective, share)| {
                 let bytes = share.of(bytes, layout.n_ranks());
                 self.best(*collective, layout, bytes)
