@@ -385,6 +385,39 @@ mod tests {
     use super::*;
     use crate::node::stage::OUTPUT;
 
+    /// A line is told of once, by the number in it.
+    #[test]
+    fn in_one_piece_nobody_waits_for_slices() {
+        for kind in [Kind::AllreduceSliced, Kind::ReduceSliced { root: 1 }] {
+            for place in 0..3 {
+                let inside = Inside {
+                    kind,
+                    source: OUTPUT,
+                    target: OUTPUT,
+                    units: 7,
+                    blocks: Blocks::One,
+                    in_place: place == 1,
+                    arriving: false,
+                };
+                let mut waits = 0;
+                let phase = Phase::in_one_piece(&inside, (place, 3));
+                let Ok(()) = phase.steps(0, &mut |step| {
+                    waits += u32::from(matches!(step, MemoryStep::Await { .. }));
+                    if let MemoryStep::Await { flag, .. } | MemoryStep::Tell { flag, .. } = step {
+                        assert_ne!(flag, Flag::Combined, "{kind:?} in place {place}");
+                    }
+                    Ok::<(), Infallible>(())
+                });
+                let folds = place == 1 || kind == Kind::AllreduceSliced;
+                assert_eq!(
+                    waits,
+                    if folds { 2 } else { 0 },
+                    "{kind:?} in place {place}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn in_an_exchange_every_rank_takes_every_other_ranks_piece_once() {
         for n_ranks in 2..8 {
