@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use colltune_core::classify::Layout;
 use colltune_core::decide::Decider;
+use colltune_core::decide::agreed::Origin;
 
 use crate::abi::{self, Comm, bits};
 use crate::arguments::Members;
@@ -90,8 +91,8 @@ impl State {
     }
 
     /// Makes that of a communicator which was freed another one's.
-    fn renew(&mut self, comm: Comm, n_ranks: u32) {
-        self.decider.renew();
+    fn renew(&mut self, comm: Comm, n_ranks: u32, origin: Origin) {
+        self.decider.renew(origin);
         (self.comm, self.rank, self.n_ranks) = (comm, 0, n_ranks);
         (self.attached, self.decisions) = (clock::ticks(), Reservation::default());
         (self.repeat, self.passing) = (None, PassingCalls::default());
@@ -124,6 +125,7 @@ pub struct Registry {
     keyval: c_int,
     pmpi: &'static Pmpi,
     comm_null: u64,
+    comm_world: u64,
     slots: Mutex<Slots>,
 }
 
@@ -158,6 +160,7 @@ impl Registry {
                 keyval,
                 pmpi,
                 comm_null: bits(handles.comm_null),
+                comm_world: bits(handles.comm_world),
                 slots: Mutex::default(),
             })
         })
@@ -260,18 +263,22 @@ impl Registry {
         let is_among_its_own = code == abi::SUCCESS && inter == 0;
         // Lists of counts are as long as the remote group there, so nothing reads them.
         let n_ranks = if is_among_its_own { n_ranks } else { 0 };
+        let origin = match bits(comm) == self.comm_world {
+            true => Origin::World,
+            false => Origin::Program,
+        };
         let slot = {
             let mut slots = self.slots();
             match slots.free.pop() {
                 Some(slot) => {
                     // SAFETY: a recycled slot belongs to nobody.
-                    unsafe { (*(*slot.0).state.get()).renew(comm, n_ranks) };
+                    unsafe { (*(*slot.0).state.get()).renew(comm, n_ranks, origin) };
                     slot.0
                 }
                 None => {
                     let slot = Slot {
                         handle: AtomicU64::new(FREE),
-                        state: UnsafeCell::new(State::new(comm, n_ranks, Decider::new())),
+                        state: UnsafeCell::new(State::new(comm, n_ranks, Decider::new(origin))),
                     };
                     let slot = Box::into_raw(Box::new(slot));
                     slots.all.push(SlotPtr(slot));

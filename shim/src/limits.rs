@@ -3,6 +3,7 @@
 //! Whoever allocates asks first, where the ranks agree on whether all have room anyway; who is refused says no there,
 //! and all run `default`. What little cannot be refused is counted all the same, so that others get less.
 
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The setting `memory_per_rank_max`, in bytes.
@@ -12,6 +13,20 @@ static HELD: AtomicU64 = AtomicU64::new(0);
 /// Says how many bytes the account has; the same on all ranks.
 pub fn set_memory_max(bytes: u64) {
     MAX.store(bytes, Ordering::Relaxed);
+}
+
+/// What a library maps in one go for a communicator or its first messages, and more.
+const MAPPED: usize = 16 << 20;
+
+/// Whether as much as that could be mapped still: beyond a limit of the address space a library fails in the middle of
+/// what it does, on this rank alone.
+pub fn has_address_space() -> bool {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping that overlaps nothing; nobody uses it, and it goes at once.
+    unsafe {
+        let start = libc::mmap(null_mut(), MAPPED, libc::PROT_NONE, flags, -1, 0);
+        start != libc::MAP_FAILED && libc::munmap(start, MAPPED) == 0
+    }
 }
 
 /// Bytes of the account, which gets them back when this is dropped.

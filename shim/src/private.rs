@@ -25,7 +25,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::abi::{self, Comm, Errhandler};
 use crate::library::{Handles, Pmpi};
-use crate::limits::Reservation;
+use crate::limits::{Reservation, has_address_space};
 use crate::world::World;
 
 /// The most that are alive at once in a process. MPICH has about 2,048 ids for all communicators of a process, so there
@@ -108,7 +108,7 @@ impl Private {
         let _agreement = world.spending.opening();
         let Parent { comm, begun } = parent;
         let bytes = bytes(world.pmpi, comm);
-        let affordable = hold(bytes);
+        let affordable = has_address_space() && hold(bytes);
         let alive = match affordable && !MAKES_OTHERS.load(Ordering::Relaxed) {
             true => ALIVE.load(Ordering::Relaxed),
             false => ALIVE_MAX,

@@ -1,6 +1,6 @@
 //! The ranks of one communicator, each with its decider, as the product has them.
 
-use colltune_core::decide::agreed::{Agreed, Membership, Possible};
+use colltune_core::decide::agreed::{Agreed, Membership, Origin, Possible};
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::hopeless::{Hopeless, KnownHopeless};
 use colltune_core::decide::rules::Rules;
@@ -26,7 +26,7 @@ impl Ranks {
         };
         let node_of = (0..nodes * ppn).map(|rank| rank / ppn);
         Ranks {
-            deciders: node_of.clone().map(|_| Decider::new()).collect(),
+            deciders: node_of.clone().map(|_| Decider::new(Origin::World)).collect(),
             // It is the first communicator that has cells of its layout.
             agreed: (agreed, Membership::of(node_of), Hopeless::NOTHING),
             known: KnownHopeless::default(),

@@ -1,9 +1,9 @@
 //! Open MPI's algorithms.
 
 use super::Need::{
-    AboveTwoRanks, BytesAtLeastRanks, Commutative, CountAtLeastPowerOfTwo, CountAtLeastRanks,
-    EvenRanks, ExactlyTwoRanks, MessageAboveSegment, NotInPlace, PlainElements, PowerOfTwoRanks,
-    SegmentPerRank, TwoSegments,
+    AboveTwoRanks, BuiltinOp, BytesAtLeastRanks, Commutative, CountAtLeastPowerOfTwo,
+    CountAtLeastRanks, EvenRanks, ExactlyTwoRanks, MessageAboveSegment, NotInPlace, PlainElements,
+    PowerOfTwoRanks, SegmentPerRank, TwoSegments,
 };
 use super::{Need, Steering, Variant};
 use crate::collective::Collective::{
@@ -84,6 +84,8 @@ impl OpenMpiRow {
 /// overlap, and data are wrong (4.1.4, 4, 5 and 7 ranks). The library's own choice takes it, too, for some sizes from 4 ranks on.
 /// The rings of allreduce take an element's data to begin at its address (4.1.4, 5.0.11, 2 to 9 ranks): where
 /// they begin below or above it, they write outside of their own memory.
+/// Reduce_scatter_block's `recursive_doubling` calls operations with a length of 0 (4.1.4, 2 and 3 ranks), which a program's
+/// need not expect.
 /// In place, algorithms of reduce_scatter(_block) differ in what they leave behind a rank's result.
 #[rustfmt::skip]
 const OPENMPI: &[OpenMpiRow] = &[
@@ -148,7 +150,7 @@ const OPENMPI: &[OpenMpiRow] = &[
     row(ReduceScatter, 3, "ring", Rounds(Ranks, Once), &[Commutative, NotInPlace]),
     row(ReduceScatter, 4, "butterfly", Rounds(Log, Once), &[Commutative, NotInPlace]),
     row(ReduceScatterBlock, 1, "basic_linear", Rounds(RanksAndLog, Log), &[NotInPlace]).alone(),
-    row(ReduceScatterBlock, 2, "recursive_doubling", Rounds(Log, Log), &[Commutative, NotInPlace]),
+    row(ReduceScatterBlock, 2, "recursive_doubling", Rounds(Log, Log), &[BuiltinOp, Commutative, NotInPlace]),
     row(ReduceScatterBlock, 3, "recursive_halving", Rounds(Log, Once), &[Commutative, NotInPlace]),
     row(ReduceScatterBlock, 4, "butterfly", Rounds(Log, Once), &[Commutative, NotInPlace]),
     row(Scan, 1, "linear", Rounds(Ranks, Ranks), &[]),

@@ -6,6 +6,15 @@ use crate::catalogue::Variant;
 use crate::classify::Layout;
 use crate::collective::Collective;
 
+/// Whose communicator it is; all its members know that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// MPI_COMM_WORLD.
+    World,
+    /// The program made it.
+    Program,
+}
+
 /// Who belongs to a communicator; every member knows that by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership {

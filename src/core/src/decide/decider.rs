@@ -11,7 +11,7 @@ use crate::collective::Collective;
 use crate::record::CallClass;
 
 use super::DEFAULT;
-use super::agreed::{Agreed, Membership, Possible};
+use super::agreed::{Agreed, Membership, Origin, Possible};
 use super::call::{SharedCall, SharedDetails};
 use super::cell::CellState;
 use super::decision::{Chosen, Decision, Heeded, UnderWay};
@@ -24,6 +24,7 @@ use super::times::Words;
 #[derive(Clone, Debug)]
 pub struct Decider {
     standing: Standing,
+    origin: Origin,
     /// Calls so far, the present one included.
     calls: u64,
     /// Calls from this number on fall into cells: that of the call at which the set-up was due.
@@ -119,9 +120,10 @@ impl Cells {
 
 impl Decider {
     /// That of a communicator that may be tuned.
-    pub fn new() -> Decider {
+    pub fn new(origin: Origin) -> Decider {
         Decider {
             standing: Standing::Young,
+            origin,
             calls: 0,
             tuned_from: u64::MAX,
             young_bytes: 0,
@@ -148,11 +150,12 @@ impl Decider {
 
     /// Begins anew, for another communicator. Where the last one was never set up that is quicker than a new decider,
     /// most of which is room for cells.
-    pub fn renew(&mut self) {
+    pub fn renew(&mut self, origin: Origin) {
         if self.membership.is_some() {
-            *self = Decider::new();
+            *self = Decider::new(origin);
             return;
         }
+        self.origin = origin;
         debug_assert!(self.cells.iter().all(Option::is_none));
         self.standing = Standing::Young;
         self.calls = 0;
@@ -170,7 +173,7 @@ impl Decider {
     pub fn aside() -> Decider {
         Decider {
             standing: Standing::Aside,
-            ..Decider::new()
+            ..Decider::new(Origin::Program)
         }
     }
 
@@ -238,13 +241,16 @@ impl Decider {
         }
         self.calls += 1;
         self.young_bytes += Rules::setup_bytes(call);
-        let due =
-            self.calls >= self.put_off_until && rules.setup_is_due(self.calls, self.young_bytes);
+        let due = self.calls >= self.put_off_until && self.is_due(rules);
         match self.standing {
             Standing::Young if due || rules.telling == Telling::All => Decision::SetUp,
             Standing::Ready if due => self.decide_due(rules, call, details),
             Standing::Young | Standing::Ready | Standing::Aside => Decision::Default,
         }
+    }
+
+    fn is_due(&self, rules: &Rules) -> bool {
+        rules.setup_is_due(self.origin, self.calls, self.young_bytes)
     }
 
     /// Takes what the members agreed on, and decides on the call that asked for it; `None` where they see that the
@@ -270,7 +276,7 @@ impl Decider {
         self.hopeless = hopeless;
         self.membership = Some(membership);
         self.standing = Standing::Ready;
-        if rules.setup_is_due(self.calls, self.young_bytes) {
+        if self.is_due(rules) {
             self.decide_due(rules, call, details)
         } else {
             Decision::Default
@@ -504,12 +510,6 @@ impl Decider {
     }
 }
 
-impl Default for Decider {
-    fn default() -> Decider {
-        Decider::new()
-    }
-}
-
 /// Beside the other fields of a decider.
 #[inline]
 fn cell_mut(
@@ -530,8 +530,8 @@ mod tests {
 
     #[test]
     fn a_renewed_decider_is_like_a_new_one_whatever_became_of_the_last_communicator() {
-        let new = format!("{:?}", Decider::new());
-        let mut young = Decider::new();
+        let new = format!("{:?}", Decider::new(Origin::World));
+        let mut young = Decider::new(Origin::Program);
         (young.calls, young.young_bytes) = (7, 4096);
         let mut aside = young.clone();
         aside.stand_aside();
@@ -545,7 +545,7 @@ mod tests {
             states: Vec::new(),
         });
         for mut decider in [young, aside, ready] {
-            decider.renew();
+            decider.renew(Origin::World);
             assert_eq!(format!("{decider:?}"), new);
         }
     }

@@ -18,7 +18,7 @@ use crate::space::{Cell, Range};
 use crate::variant::{Family, VariantName};
 
 use super::DEFAULT;
-use super::agreed::{Agreed, Membership};
+use super::agreed::{Agreed, Membership, Origin};
 use super::call::{SharedCall, SharedDetails};
 use super::table::CellTable;
 
@@ -104,6 +104,9 @@ const SETUP_BYTES: u64 = 4 << 20;
 /// As often a call counts whose size is a block's: all ranks' blocks are moved, and how many those are nobody knows
 /// before the set-up. So it is blocks of 512 KiB that are enough.
 const SETUP_BLOCKS: u64 = 8;
+/// Where nothing is explored so many times as many calls have to come on a communicator that the program made: many live
+/// for a few alone, and a set-up takes as long as two of them.
+const OF_PROGRAM: u64 = 8;
 
 impl Rules {
     pub fn new(terms: JobTerms, library: Library, telling: Telling) -> Rules {
@@ -165,11 +168,15 @@ impl Rules {
 
     /// The number of calls, the last one included, and the bytes that they moved, at which a communicator is set up;
     /// never where calls are counted alone.
-    pub(super) fn setup_is_due(&self, calls: u64, bytes: u64) -> bool {
-        let after = match self.terms.settings.reproducible {
+    pub(super) fn setup_is_due(&self, origin: Origin, calls: u64, bytes: u64) -> bool {
+        let after = u64::from(self.terms.settings.setup_after);
+        let after = match (self.terms.settings.reproducible, self.terms.mode, origin) {
             // One choice from the first call on, not one before the set-up and another behind it.
-            Reproducible::Run => 1,
-            Reproducible::Off | Reproducible::Strict => u64::from(self.terms.settings.setup_after),
+            (Reproducible::Run, ..) => 1,
+            (_, Mode::Exploit | Mode::Tables, Origin::Program) if self.puts_off() => {
+                after.saturating_mul(OF_PROGRAM)
+            }
+            _ => after,
         };
         self.terms.mode != Mode::Off && (calls >= after || bytes >= SETUP_BYTES)
     }

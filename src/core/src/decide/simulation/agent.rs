@@ -9,7 +9,7 @@ use super::fabric::{Fabric, Operation, Step};
 use super::script::{Deed, Message};
 use super::surroundings::{End, Mistake, Shape, Surroundings};
 use crate::collective::{Collective, MessageSize};
-use crate::decide::agreed::Ability;
+use crate::decide::agreed::{Ability, Origin};
 use crate::decide::call::SharedCall;
 use crate::decide::impasse::Reason;
 use crate::decide::rooms::{Class, Rooms};
@@ -159,7 +159,10 @@ impl Agent {
             // Some are seen to be none of ours at once, some in the set-up.
             decider: match spec.is_foreign && comm.is_multiple_of(2) {
                 true => Decider::aside(),
-                false => Decider::new(),
+                false => Decider::new(match comm {
+                    0 => Origin::World,
+                    _ => Origin::Program,
+                }),
             },
             rooms: Rooms::default(),
         });

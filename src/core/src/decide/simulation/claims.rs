@@ -7,8 +7,11 @@ use super::faults::Faults;
 use super::job::{Outcome, basic_rules, job};
 use super::surroundings::{End, Tally};
 use crate::collective::Collective;
+use crate::decide::agreed::Origin;
 use crate::decide::call::{SharedCall, SharedDetails};
+use crate::decide::rules::Rules;
 use crate::decide::{Decider, Decision};
+use crate::request::Mode;
 use crate::settings::Reproducible;
 
 /// Calls of single ranks in a test.
@@ -164,10 +167,17 @@ fn a_job_that_is_switched_off_falls_back_alike_on_all_ranks() {
 
 /// Which of many calls alike sets their communicator up, where the library has refused one before.
 fn set_up_at(collective: Collective, bytes: u64) -> u64 {
-    let [rules, _] = basic_rules();
-    let call = SharedCall { collective, bytes };
+    set_up_by(
+        &basic_rules()[0],
+        Origin::World,
+        SharedCall { collective, bytes },
+    )
+}
+
+/// The same of any communicator.
+fn set_up_by(rules: &Rules, origin: Origin, call: SharedCall) -> u64 {
     let details = || SharedDetails::MOVES;
-    let mut decider = Decider::new();
+    let mut decider = Decider::new(origin);
     let _refused = decider.decide(rules, call, &details);
     decider.take_back(call);
     let sets_up = |_: &u64| decider.decide(rules, call, &details) == Decision::SetUp;
@@ -195,6 +205,31 @@ fn few_large_calls_set_their_communicator_up_and_of_blocks_fewer() {
         assert_eq!(set_up_at(collective, 4 << 20), 1, "{collective}");
     }
     assert_eq!(set_up_at(Collective::Alltoallv, 0), 8);
+}
+
+#[test]
+fn where_nothing_is_explored_a_programs_communicators_have_to_last_longer() {
+    let call = |bytes| SharedCall {
+        collective: Collective::Allreduce,
+        bytes,
+    };
+    let [explored, _] = basic_rules();
+    let mut rules = explored.clone();
+    let at = |rules: &Rules, bytes| {
+        [Origin::World, Origin::Program].map(|origin| set_up_by(rules, origin, call(bytes)))
+    };
+    assert_eq!(at(&rules, 8), [8, 8]);
+    for mode in [Mode::Exploit, Mode::Tables] {
+        rules.terms.mode = mode;
+        assert_eq!(at(&rules, 8), [8, 64], "{mode:?}");
+        assert_eq!(
+            at(&rules, 1 << 20),
+            [4, 4],
+            "of so many bytes each call counts"
+        );
+    }
+    rules.terms.settings.reproducible = Reproducible::Strict;
+    assert_eq!(at(&rules, 8), [8, 8], "which was asked for");
 }
 
 #[test]

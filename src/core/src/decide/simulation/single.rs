@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::dice;
 use super::job::basic_rules;
 use crate::collective::Collective;
-use crate::decide::agreed::{Agreed, Membership, Possible};
+use crate::decide::agreed::{Agreed, Membership, Origin, Possible};
 use crate::decide::call::{SharedCall, SharedDetails};
 use crate::decide::hopeless::{Hopeless, KnownHopeless};
 use crate::decide::rules::{Rules, Telling};
@@ -57,7 +57,7 @@ impl Single<'_> {
             rules,
             agreed,
             at_set_up,
-            decider: Decider::new(),
+            decider: Decider::new(Origin::World),
             now_ns: 0,
         }
     }
