@@ -62,43 +62,10 @@ fn is_ours(code: usize) -> bool {
     object(code).is_some_and(|found| Some(found) == object((&raw const HERE).addr()))
 }
 
-/// A word of a frame of ours by which its memory is known again, as long as nothing else has written there.
-#[derive(Default)]
-pub struct Mark(usize);
-
-impl Mark {
-    const MADE_OF: usize = 0x5ca1_ab1e_c011_7e0d;
-
-    /// Sets it; its address.
-    #[inline(always)]
-    pub fn set(&mut self) -> usize {
-        let at = (&raw const self.0).addr();
-        // SAFETY: the word is this value's own. What may look for it later the compiler does not see.
-        unsafe { (&raw mut self.0).write_volatile(at ^ Mark::MADE_OF) };
-        at
-    }
-
-    /// Whether there is one at an address, which may be of a stack that is gone. True where nobody may look.
-    fn is_at(address: usize) -> bool {
-        let mut word = 0usize;
-        let [into, from] =
-            [(&raw mut word).cast(), address as *mut c_void].map(|start| libc::iovec {
-                iov_base: start,
-                iov_len: size_of::<usize>(),
-            });
-        // SAFETY: one word is written to `word`; the kernel looks whether there is memory to read.
-        let read = unsafe { libc::process_vm_readv(libc::getpid(), &into, 1, &from, 1, 0) };
-        match usize::try_from(read) {
-            Ok(bytes) => bytes == size_of::<usize>() && word == address ^ Mark::MADE_OF,
-            // There is no such memory any more, or the system forbids to look.
-            Err(_) => std::io::Error::last_os_error().raw_os_error() != Some(libc::EFAULT),
-        }
-    }
-}
-
-/// Whether the frame of ours that has its [`Mark`] at `outer` is still there, somewhere below which the one runs that
-/// has its own at `here`. Where the stack cannot be followed so far, for want of unwind tables, it is taken to be as
-/// long as the mark is there.
+/// Whether the frame of ours that holds the address `outer` is still there, somewhere below which the one runs
+/// that holds `here`. Where the stack cannot be followed so far, because functions of the program have no unwind tables,
+/// it is taken to have been left: what a handler's or an operation's function of such a program calls is a call like any
+/// other then.
 #[cold]
 pub fn is_alive(outer: usize, here: usize) -> bool {
     if outer <= here {
@@ -114,8 +81,7 @@ pub fn is_alive(outer: usize, here: usize) -> bool {
         last = frame;
         alive.is_none()
     });
-    // A stack that ends properly ends with no code; it was followed to its end, and the frame is not in it.
-    alive.unwrap_or_else(|| last.code != 0 && Mark::is_at(outer))
+    alive.unwrap_or(false)
 }
 
 /// The name of MPI's function, or of Fortran's, that the program called, while one of ours runs.

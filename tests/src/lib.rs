@@ -46,7 +46,7 @@ pub use learned::learned;
 pub use library::{Mpi, colltune, said_by_colltune, target_folder};
 pub use nodes::{all_right_on, between_nodes, count_nodes, on_nodes};
 pub use outcome::Outcome;
-pub use program::{FORTRAN_INTERFACES, fortran, program, sanitized, tool};
+pub use program::{FORTRAN_INTERFACES, fortran, program, sanitized, tool, untabled};
 pub use skip::{is_long, runs_long, skip};
 pub use slurm::{Batch, Slurm};
 pub use trace::{Trace, open_traces, read_trace, traces};

@@ -35,6 +35,12 @@ pub fn sanitized(mpi: Mpi, name: &str) -> Option<PathBuf> {
     Some(build(mpi, name, &file, &["-fsanitize=address"]))
 }
 
+/// The program without unwind tables: nobody can follow the stack through its functions.
+pub fn untabled(mpi: Mpi, name: &str) -> PathBuf {
+    let flags = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
+    build(mpi, name, &format!("{name}.untabled"), &flags)
+}
+
 /// Compiles `tests/mpi/SOURCE.F90`; `None` without a compiler.
 pub fn fortran(mpi: Mpi, source: &str, macros: &[String], program: &Path) -> Option<()> {
     let compiler = format!("mpifort.{}", mpi.name());

@@ -1,7 +1,7 @@
 //! Error handlers and operations that leave a call by an exception or a longjmp, and handlers that call collectives: the
 //! program goes on as without the shim, and where ranks have lost each other they are told so and do not hang.
 
-use colltune_tests::{Job, Mpi, Outcome, folder, job, on_each_library, read_log, tool};
+use colltune_tests::{Job, Mpi, Outcome, folder, job, on_each_library, read_log, tool, untabled};
 
 const N_RANKS: u32 = 2;
 const ROUNDS: &str = "40";
@@ -91,6 +91,22 @@ on_each_library! {
     fn a_handler_that_calls_collectives_on_the_wrong_calls_communicator_leaves_the_ranks_agreed(mpi: Mpi) {
         is_as_if_the_call_was_never_made(mpi, &["call"], "lone");
         is_as_if_the_call_was_never_made(mpi, &["call"], "handler");
+    }
+
+    /// Behind it some ranks call from far below, where the stack of what was left may look untouched.
+    fn a_handler_that_leaves_a_call_is_noticed_where_the_stack_cannot_be_followed(mpi: Mpi) {
+        let db = folder();
+        let program = untabled(mpi, "left_deeper");
+        let run = |job: Job| {
+            let outcome = job.run_command(&[program.to_str().expect("it is text"), "6"]);
+            outcome.succeeds().prints("ok\n");
+        };
+        let job = || job(N_RANKS).mpi(mpi);
+        run(job());
+        run(job().preload().db(db.path()).mode("explore").seed(2).env("COLLTUNE_SETUP_AFTER", "1"));
+        for family in ["native:recursive_doubling", "p2p:recursive_doubling", "node:shm"] {
+            run(job().preload().force(&format!("allreduce={family}")));
+        }
     }
 
     /// The others review the samples of the call that was left, while this one calls something else.

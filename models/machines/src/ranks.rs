@@ -26,7 +26,10 @@ impl Ranks {
         };
         let node_of = (0..nodes * ppn).map(|rank| rank / ppn);
         Ranks {
-            deciders: node_of.clone().map(|_| Decider::new(Origin::World)).collect(),
+            deciders: node_of
+                .clone()
+                .map(|_| Decider::new(Origin::World))
+                .collect(),
             // It is the first communicator that has cells of its layout.
             agreed: (agreed, Membership::of(node_of), Hopeless::NOTHING),
             known: KnownHopeless::default(),
