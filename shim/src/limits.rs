@@ -15,17 +15,33 @@ pub fn set_memory_max(bytes: u64) {
     MAX.store(bytes, Ordering::Relaxed);
 }
 
-/// What a library maps in one go for a communicator or its first messages, and more.
-const MAPPED: usize = 16 << 20;
+/// What a library takes for communicators and messages of ours, and more.
+const OF_THE_LIBRARY: u64 = 16 << 20;
 
-/// Whether as much as that could be mapped still: beyond a limit of the address space a library fails in the middle of
-/// what it does, on this rank alone.
+/// Whether this process may map all that the account has left, and what the library takes for it. Near the limit of its
+/// address space (RLIMIT_AS), or of its data, what we take would make the program's own calls fail.
 pub fn has_address_space() -> bool {
+    let is_limited = |what| {
+        let mut limit = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: one limit is written.
+        let code = unsafe { libc::getrlimit(what, &mut limit) };
+        code != 0 || limit.rlim_cur != libc::RLIM_INFINITY
+    };
+    if !is_limited(libc::RLIMIT_AS) && !is_limited(libc::RLIMIT_DATA) {
+        return true;
+    }
+    let left = MAX.load(Ordering::Relaxed);
+    let left = left.saturating_sub(HELD.load(Ordering::Relaxed));
+    let bytes = usize::try_from(left.saturating_add(OF_THE_LIBRARY)).unwrap_or(usize::MAX);
+    let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new mapping that overlaps nothing; nobody uses it, and it goes at once.
     unsafe {
-        let start = libc::mmap(null_mut(), MAPPED, libc::PROT_NONE, flags, -1, 0);
-        start != libc::MAP_FAILED && libc::munmap(start, MAPPED) == 0
+        let start = libc::mmap(null_mut(), bytes, access, flags, -1, 0);
+        start != libc::MAP_FAILED && libc::munmap(start, bytes) == 0
     }
 }
 

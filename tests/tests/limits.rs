@@ -207,6 +207,27 @@ fn on_a_node_of_64_ranks_each_is_said_to_have_little_more_than_without_the_shim(
     );
 }
 
+on_each_library! {
+    /// What the shim takes would not be there for the program and its library: nothing is tuned.
+    fn where_address_space_is_all_but_used_up_a_program_has_it_for_itself(mpi: Mpi) {
+        let job = || job(2).mpi(mpi);
+        let run = |job: colltune_tests::Job, kib: u64| job.run("scarce", &[&kib.to_string(), "20"]);
+        // What the library needs for itself.
+        let enough = |kib: &u64| run(job(), *kib).code == Some(0);
+        let kib = (9..15).map(|power| 1 << power).find(enough).expect("it ends well with 16 MiB");
+        let db = folder();
+        let families = "native,node,p2p,mockup";
+        let explore = job().preload().db(db.path()).mode("explore").seed(3).env("COLLTUNE_FAMILIES", families);
+        run(explore.env("COLLTUNE_SETUP_AFTER", "1"), kib).succeeds().prints("ok\n");
+        for forced in ["allreduce=node:shm;bcast=p2p:binomial", "allreduce=native:recursive_doubling"] {
+            let log = folder();
+            run(job().preload().force(forced).log(log.path()), kib).succeeds().prints("ok\n");
+            let calls = read_log(log.path(), 2).concat();
+            assert!(calls.iter().all(|call| call.variant == "default"), "{forced} ran with {kib} KiB");
+        }
+    }
+}
+
 /// MPI_Comm_split waits for nonblocking calls in the same order, so ours comes only behind as many on all ranks.
 #[test]
 fn ranks_whose_nonblocking_calls_differ_for_good_ask_each_other_a_few_times_only() {

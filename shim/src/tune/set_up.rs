@@ -15,7 +15,7 @@ use crate::clock;
 use crate::communicator::State;
 use crate::gpu;
 use crate::library::Pmpi;
-use crate::limits::Reservation;
+use crate::limits::{Reservation, has_address_space};
 use crate::members::{self, Unknown};
 use crate::switch::switch;
 
@@ -55,7 +55,7 @@ impl Tuner {
             spent_ppm,
             pays: review::pays(spent_ppm, budget_ppm, life).into(),
         };
-        let memory = Reservation::of(Decider::READY_BYTES);
+        let memory = Reservation::of(Decider::READY_BYTES).filter(|_| has_address_space());
         // The last one says whether a member does not know who the others are, has no room for decisions, or knows that the
         // job was switched off.
         let mut words = [0; ABILITY_WORDS + HOPELESS_WORDS + 1];
