@@ -228,6 +228,22 @@ on_each_library! {
     }
 }
 
+on_each_library! {
+    fn a_thread_whose_stack_is_enough_for_the_library_is_tuned_on_it(mpi: Mpi) {
+        let job = || job(2).mpi(mpi);
+        let run = |job: colltune_tests::Job, kib: u64| job.run("small_stack", &[&kib.to_string(), "20"]);
+        let enough = |kib: &u64| run(job(), *kib).code == Some(0);
+        let kib = [16, 20, 24, 32, 64, 128, 256, 512].into_iter().find(enough).expect("it ends well with 512 KiB");
+        let db = folder();
+        let families = "native,node,p2p,mockup";
+        let explore = job().preload().db(db.path()).mode("explore").seed(3).env("COLLTUNE_FAMILIES", families);
+        run(explore.env("COLLTUNE_SETUP_AFTER", "1"), kib).succeeds().prints("ok\n");
+        for family in ["node:shm", "p2p:recursive_doubling", "native:recursive_doubling"] {
+            run(job().preload().force(&format!("allreduce={family}")), kib).succeeds().prints("ok\n");
+        }
+    }
+}
+
 /// MPI_Comm_split waits for nonblocking calls in the same order, so ours comes only behind as many on all ranks.
 #[test]
 fn ranks_whose_nonblocking_calls_differ_for_good_ask_each_other_a_few_times_only() {

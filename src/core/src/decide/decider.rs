@@ -1,13 +1,14 @@
 //! One communicator's decisions.
 
+mod cells;
 mod heed;
 mod samples;
 
 use std::collections::TryReserveError;
 
 use crate::catalogue::Facts;
-use crate::classify::{CellsBySize, Layout};
 use crate::collective::Collective;
+use crate::race::Sample;
 use crate::record::CallClass;
 
 use super::DEFAULT;
@@ -18,7 +19,8 @@ use super::decision::{Chosen, Decision, Heeded, UnderWay};
 use super::hopeless::Hopeless;
 use super::impasse::{Impasse, Reason};
 use super::rules::{Rules, Telling};
-use super::times::Words;
+use super::times::{FRESH_MAX, Words};
+use cells::Called;
 
 /// What decides on one communicator; one on each of its ranks.
 #[derive(Clone, Debug)]
@@ -40,13 +42,15 @@ pub struct Decider {
     hopeless: Hopeless,
     membership: Option<Membership>,
     /// By collective; made at its first call behind the set-up, and each cell at its own.
-    cells: [Option<Cells>; Collective::ALL.len()],
+    cells: Called,
     /// Cells of which something was sampled: they share the budget.
     cells_in_use: u64,
     /// The sampled call that is under way; or that was left, by an exception or a longjmp, and not observed.
     under_way: Option<UnderWay>,
     /// Room for those of a review.
     words: Words,
+    /// And for its samples.
+    window: Vec<Sample>,
 }
 
 /// How far a communicator has come.
@@ -59,64 +63,11 @@ enum Standing {
     Aside,
 }
 
-/// The cells that calls of one collective fall into.
-#[derive(Clone, Debug)]
-struct Cells {
-    by_size: CellsBySize,
-    /// By place the number among `states`; [`UNMADE`] before the cell's first call. Most cells never have one, and programs
-    /// have thousands of communicators.
-    numbers: Vec<u32>,
-    states: Vec<CellState>,
-}
-
-const UNMADE: u32 = u32::MAX;
+/// What the samples of any review take.
+const WINDOW_BYTES: usize = size_of::<Sample>() * FRESH_MAX;
 
 /// After so many times as many calls a set-up that was put off is due again.
 const PUT_OFF: u64 = 4;
-
-impl Cells {
-    fn new(
-        rules: &Rules,
-        collective: Collective,
-        layout: Layout,
-    ) -> Result<Cells, TryReserveError> {
-        let by_size = CellsBySize::of(rules.terms.cells.cells(), collective, layout);
-        let mut numbers = Vec::new();
-        numbers.try_reserve_exact(by_size.cells().len())?;
-        numbers.resize(by_size.cells().len(), UNMADE);
-        Ok(Cells {
-            by_size,
-            numbers,
-            states: Vec::new(),
-        })
-    }
-
-    #[inline(always)]
-    fn state(&self, place: usize) -> Option<&CellState> {
-        self.states.get(*self.numbers.get(place)? as usize)
-    }
-
-    #[inline(always)]
-    fn state_mut(&mut self, place: usize) -> Option<&mut CellState> {
-        self.states.get_mut(*self.numbers.get(place)? as usize)
-    }
-
-    /// Makes the state at a place by `new`, from the cell's place in the model.
-    fn make(
-        &mut self,
-        place: usize,
-        new: impl FnOnce(u32) -> Result<CellState, TryReserveError>,
-    ) -> Result<(), TryReserveError> {
-        if self.state(place).is_some() {
-            return Ok(());
-        }
-        let state = new(self.by_size.cells()[place])?;
-        self.states.try_reserve_exact(1)?;
-        self.numbers[place] = self.states.len() as u32;
-        self.states.push(state);
-        Ok(())
-    }
-}
 
 impl Decider {
     /// That of a communicator that may be tuned.
@@ -136,16 +87,16 @@ impl Decider {
             cells_in_use: 0,
             under_way: None,
             words: Words::default(),
+            window: Vec::new(),
         }
     }
 
     /// What one that is set up holds before its first cell.
-    pub const READY_BYTES: u64 = (size_of::<Decider>() + Words::BYTES) as u64;
+    pub const READY_BYTES: u64 = (size_of::<Decider>() + Words::BYTES + WINDOW_BYTES) as u64;
 
     /// What it holds, about.
     pub fn bytes(&self) -> u64 {
-        let states = self.cells.iter().flatten().flat_map(|cells| &cells.states);
-        Decider::READY_BYTES + states.map(CellState::bytes).sum::<u64>()
+        Decider::READY_BYTES + self.cells.bytes()
     }
 
     /// Begins anew, for another communicator. Where the last one was never set up that is quicker than a new decider,
@@ -156,7 +107,7 @@ impl Decider {
             return;
         }
         self.origin = origin;
-        debug_assert!(self.cells.iter().all(Option::is_none));
+        debug_assert!(self.cells.is_empty());
         self.standing = Standing::Young;
         self.calls = 0;
         self.tuned_from = u64::MAX;
@@ -208,8 +159,7 @@ impl Decider {
 
     /// The place in the model of a cell of this communicator.
     pub fn model_cell(&self, collective: Collective, place: usize) -> Option<u32> {
-        let cells = self.cells[collective.index()].as_ref()?;
-        Some(cells.state(place)?.model_cell)
+        Some(self.cells.of(collective)?.state(place)?.model_cell)
     }
 
     /// Counts a call and decides what it runs. Comes first in every call of a tuned function, before anything is
@@ -301,7 +251,7 @@ impl Decider {
         call: SharedCall,
         details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
-        let Some(cells) = &mut self.cells[call.collective.index()] else {
+        let Some(cells) = self.cells.of_mut(call.collective) else {
             return Decision::Prepare;
         };
         // A model may leave sizes out.
@@ -344,14 +294,10 @@ impl Decider {
         let Some(membership) = self.membership else {
             unreachable!("calls fall into cells only behind the set-up");
         };
-        let cells = &mut self.cells[call.collective.index()];
-        let cells = match cells {
-            Some(cells) => cells,
-            None => {
-                self.words.reserve()?;
-                cells.insert(Cells::new(rules, call.collective, membership.layout)?)
-            }
-        };
+        self.words.reserve()?;
+        self.window.clear();
+        self.window.try_reserve(FRESH_MAX)?;
+        let cells = self.cells.make(rules, call.collective, membership.layout)?;
         let (agreed, hopeless) = (self.set_up_with, &self.hopeless);
         match cells.by_size.position(call.bytes) {
             Some(place) => cells.make(place, |cell| {
@@ -369,7 +315,7 @@ impl Decider {
         details: &dyn Fn() -> SharedDetails,
         (place, index): (usize, u64),
     ) -> Decision {
-        let cell = self.cell(call.collective, place);
+        let cell = self.cells.cell(call.collective, place);
         let wish = cell.wish(index);
         let default_arm = cell.default_arm();
         let mut chosen = Chosen {
@@ -404,7 +350,7 @@ impl Decider {
     pub fn fall_back(&self, collective: Collective, chosen: Chosen) -> Chosen {
         Chosen {
             variant: DEFAULT,
-            arm: self.cell(collective, chosen.place).default_arm(),
+            arm: self.cells.cell(collective, chosen.place).default_arm(),
             ..chosen
         }
     }
@@ -417,7 +363,7 @@ impl Decider {
         self.end_sample();
         self.calls = self.calls.saturating_sub(1);
         if self.calls >= self.tuned_from {
-            let cells = self.cells[call.collective.index()].as_mut();
+            let cells = self.cells.of_mut(call.collective);
             let cell = cells.and_then(|cells| {
                 let place = cells.by_size.position(call.bytes)?;
                 cells.state_mut(place)
@@ -438,8 +384,7 @@ impl Decider {
     /// number there; `None`, and nothing is counted, where it does not simply run that again.
     #[inline(always)]
     pub fn repeat(&mut self, collective: Collective, place: usize, variant: u16) -> Option<u64> {
-        let cells = self.cells[collective.index()].as_mut()?;
-        let cell = cells.state_mut(place)?;
+        let cell = self.cells.of_mut(collective)?.state_mut(place)?;
         let index = cell.calls;
         if index >= cell.quiet_until || cell.best != variant {
             return None;
@@ -482,7 +427,7 @@ impl Decider {
         chosen: &Chosen,
         details: impl FnOnce() -> SharedDetails,
     ) -> Option<u16> {
-        let told = self.cell(call.collective, chosen.place).told;
+        let told = self.cells.cell(call.collective, chosen.place).told;
         if chosen.variant != DEFAULT || told == DEFAULT {
             return Some(chosen.variant);
         }
@@ -499,29 +444,6 @@ impl Decider {
             reason,
         }
     }
-
-    #[inline]
-    fn cell(&self, collective: Collective, place: usize) -> &CellState {
-        let cells = self.cells[collective.index()].as_ref();
-        let Some(cell) = cells.and_then(|cells| cells.state(place)) else {
-            unreachable!("a call is chosen only in a cell");
-        };
-        cell
-    }
-}
-
-/// Beside the other fields of a decider.
-#[inline]
-fn cell_mut(
-    cells: &mut [Option<Cells>; Collective::ALL.len()],
-    collective: Collective,
-    place: usize,
-) -> &mut CellState {
-    let cells = cells[collective.index()].as_mut();
-    let Some(cell) = cells.and_then(|cells| cells.state_mut(place)) else {
-        unreachable!("a call is chosen only in a cell");
-    };
-    cell
 }
 
 #[cfg(test)]
@@ -539,11 +461,6 @@ mod tests {
         (ready.standing, ready.tuned_from) = (Standing::Ready, 3);
         ready.membership = Some(Membership::of([0, 0].into_iter()));
         ready.agreed.id = 5;
-        ready.cells[0] = Some(Cells {
-            by_size: CellsBySize::default(),
-            numbers: Vec::new(),
-            states: Vec::new(),
-        });
         for mut decider in [young, aside, ready] {
             decider.renew(Origin::World);
             assert_eq!(format!("{decider:?}"), new);

@@ -78,6 +78,8 @@ impl Words {
 
     /// Room for those of any review.
     pub(super) fn reserve(&mut self) -> Result<(), TryReserveError> {
+        self.largest.clear();
+        self.sums.clear();
         self.largest.try_reserve(OF_REVIEW + LARGEST * FRESH_MAX)?;
         self.sums.try_reserve(SUMS * FRESH_MAX)
     }

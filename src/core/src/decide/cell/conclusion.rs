@@ -9,7 +9,7 @@ use super::{Arm, Budget, CellState, Choice, Learning, SETTLED_EARLY_GAP, SETTLED
 use crate::decide::DEFAULT;
 use crate::decide::agreed::Membership;
 use crate::decide::hopeless::KnownHopeless;
-use crate::decide::times::{FRESH_MAX, LARGEST, OF_REVIEW, SUMS, Words, agreed, class};
+use crate::decide::times::{LARGEST, OF_REVIEW, SUMS, Words, agreed, class};
 
 impl CellState {
     /// The words of a review: of the time since the first sample, of an arm that is known to be hopeless, and of every
@@ -36,16 +36,17 @@ impl CellState {
     }
 
     /// Takes what the words of all ranks say of the fresh samples; `correct` gets the places of this rank's records
-    /// of them.
+    /// of them. There is room for all of them in `window`: threads may have little stack.
     pub(in crate::decide) fn hear(
         &mut self,
         words: &Words,
         members: &Membership,
+        window: &mut Vec<Sample>,
         mut correct: impl FnMut(usize, CallTimes),
     ) {
         let samples = words.largest[OF_REVIEW..].chunks_exact(LARGEST);
         let samples = samples.zip(words.sums.chunks_exact(SUMS));
-        let (mut window, mut known) = ([Sample::NONE; FRESH_MAX], 0);
+        window.clear();
         for (fresh, (largest, sums)) in self.fresh.drain(..).zip(samples) {
             let times = agreed(largest, sums, members);
             if let Some(record) = fresh.timing.record {
@@ -54,8 +55,7 @@ impl CellState {
             if let Some(arm) = fresh.arm {
                 self.arms[arm].take(&times);
                 let class = class(largest);
-                window[known] = sample((arm, fresh.call, class), &times, sums, members);
-                known += 1;
+                window.push(sample((arm, fresh.call, class), &times, sums, members));
             }
         }
         let run = self.choice_arm().or(self.default_arm).unwrap_or(0);
@@ -64,7 +64,7 @@ impl CellState {
             Learning::Explore(race, _) => race,
             Learning::Exploit(watch) => &mut watch.race,
         };
-        race.learn(&window[..known], run, self.calls);
+        race.learn(window, run, self.calls);
     }
 
     /// Concludes from the samples that all ranks have told of: who is drawn on, what runs otherwise, and how far apart

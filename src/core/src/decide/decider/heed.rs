@@ -4,13 +4,13 @@ use crate::decide::call::{SharedCall, SharedDetails};
 use crate::decide::decision::{Decision, HEED_WORDS, Heeded, Switch};
 use crate::decide::rules::Rules;
 
-use super::{Decider, cell_mut};
+use super::Decider;
 
 impl Decider {
     /// What this rank tells the others where they ask each other whether the job was switched off.
     #[cold]
     pub fn heed_words(&self, heeded: Heeded, switch: Switch, now_ns: u64) -> [u64; HEED_WORDS] {
-        let cell = self.cell(heeded.collective, heeded.place);
+        let cell = self.cells.cell(heeded.collective, heeded.place);
         [u64::from(switch == Switch::Off), cell.unheeded_ns(now_ns)]
     }
 
@@ -43,7 +43,9 @@ impl Decider {
             place,
             index,
         } = heeded;
-        cell_mut(&mut self.cells, collective, place).heed(index, elapsed_ns, now_ns);
+        self.cells
+            .cell_mut(collective, place)
+            .heed(index, elapsed_ns, now_ns);
         self.choose(rules, call, details, (place, index))
     }
 }

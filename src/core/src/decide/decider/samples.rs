@@ -3,7 +3,7 @@
 use crate::collective::Collective;
 use crate::record::CallTimes;
 
-use super::{Decider, cell_mut};
+use super::Decider;
 use crate::decide::agreed::Possible;
 use crate::decide::cell::{Budget, Choice};
 use crate::decide::decision::{AfterSample, Chosen, UnderWay};
@@ -49,7 +49,7 @@ impl Decider {
         let alone = self
             .membership
             .is_some_and(|members| members.layout.n_ranks == 1);
-        let cell = cell_mut(&mut self.cells, collective, chosen.place);
+        let cell = self.cells.cell_mut(collective, chosen.place);
         self.cells_in_use += u64::from(cell.samples == 0);
         let due = cell.add(chosen, timing);
         if due && !alone {
@@ -66,7 +66,7 @@ impl Decider {
     /// Takes how long it was from the end of a cell's last sample to this rank's next call on any communicator.
     #[cold]
     pub fn close_gap(&mut self, collective: Collective, place: usize, shift_ns: u64) {
-        cell_mut(&mut self.cells, collective, place).close_gap(shift_ns);
+        self.cells.cell_mut(collective, place).close_gap(shift_ns);
     }
 
     /// What this rank tells the others of a cell, to be replaced by the largest and by the sums of all before they are
@@ -88,7 +88,7 @@ impl Decider {
         words.sums.clear();
         words.largest.push(u64::from(own_families == Possible::No));
         words.largest.push(spent_ppm);
-        let cell = self.cell(collective, chosen.place);
+        let cell = self.cells.cell(collective, chosen.place);
         cell.tell(now_ns, hopeless, &mut words);
         words
     }
@@ -123,8 +123,8 @@ impl Decider {
         if without_own != 0 {
             self.agreed.own_families = Possible::No;
         }
-        let cell = cell_mut(&mut self.cells, collective, chosen.place);
-        cell.hear(&words, &members, correct);
+        let cell = self.cells.cell_mut(collective, chosen.place);
+        cell.hear(&words, &members, &mut self.window, correct);
         let comm = self.agreed.id;
         let found = |cell, variant| hopeless.add(cell, variant, comm);
         let choice = cell.conclude((elapsed_ns, told), budget, found);
@@ -139,6 +139,6 @@ impl Decider {
     /// What the cell of a call runs when nothing is sampled.
     #[cfg(test)]
     pub(in crate::decide) fn choice(&self, collective: Collective, chosen: &Chosen) -> u16 {
-        self.cell(collective, chosen.place).best
+        self.cells.cell(collective, chosen.place).best
     }
 }
