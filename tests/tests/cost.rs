@@ -1,10 +1,10 @@
 //! What a call costs the program: the time in it and the time to the next call, agreed by all ranks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use colltune_core::collective::Collective;
 use colltune_core::record::{CallClass, Record};
-use colltune_tests::{Mpi, Trace, folder, job, on_each_library, traces};
+use colltune_tests::{Mpi, Trace, folder, job, on_each_library, read_log, traces};
 
 /// The blocking allreduces of a trace, by the number of the call.
 fn allreduces(trace: &Trace) -> BTreeMap<u64, Record> {
@@ -95,5 +95,31 @@ on_each_library! {
         for trace in traces(db.path()) {
             assert!(trace.records.len() > 2 && trace.records.iter().all(|record| record.shift_ns.is_none()));
         }
+    }
+
+    /// What takes a hundred times as long as the default is tried on two communicators of a job, and on none that come
+    /// later; what is slow, but not so slow, once on each.
+    fn what_is_hopeless_is_tried_on_few_communicators_of_a_job(mpi: Mpi) {
+        let (db, log) = (folder(), folder());
+        let explore = job(2).mpi(mpi).preload().db(db.path()).log(log.path()).mode("explore").seed(4);
+        let explore = explore.env("COLLTUNE_FAMILIES", "native,p2p,node").env("COLLTUNE_SETUP_AFTER", "1");
+        let explore = explore.env("COLLTUNE_EXPLORE_BUDGET", "1").env("COLLTUNE_SAMPLES_PER_CELL", "100000");
+        explore.run("slow_op", &["16", "60", "131072", "200"]).succeeds().prints("ok\n");
+        let calls = &read_log(log.path(), 2)[0];
+        let mut comms: Vec<u64> = calls.iter().filter_map(|call| call.comm).collect();
+        comms.dedup();
+        assert_eq!(comms.len(), 16);
+        // On how many of the first and of the last eight communicators a variant ran.
+        let mut ran: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
+        for (place, comm) in comms.iter().enumerate() {
+            let here = calls.iter().filter(|call| call.comm == Some(*comm));
+            let here: BTreeSet<&str> = here.map(|call| &call.variant[..]).collect();
+            for variant in here {
+                ran.entry(variant).or_default()[place / 8] += 1;
+            }
+        }
+        let tried_again = ran.values().filter(|[first, last]| *first > 0 && *last > 4).count();
+        let hopeless = ran.values().filter(|[first, last]| *first > 0 && *last == 0).count();
+        assert!(hopeless >= 2 && tried_again > hopeless, "{ran:?}");
     }
 }
