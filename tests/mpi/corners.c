@@ -420,15 +420,13 @@ static void tick(int signal) { (void)signal, ticks++; }
 
 /* A profiler's timer interrupts whatever waits. */
 static void interrupted(int count) {
-    struct sigaction action = {.sa_handler = tick}, before, ignored = {.sa_handler = SIG_IGN};
+    struct sigaction action = {.sa_handler = tick};
     struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
-    sigaction(SIGALRM, &action, &before);
+    sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
     for (int which = 0; which < STEPS; which++) right &= step(comm, which, count);
     setitimer(ITIMER_REAL, &never, NULL);
-    /* One may be on its way still, which would end the program. */
-    sigaction(SIGALRM, &ignored, NULL);
-    sigaction(SIGALRM, &before, NULL);
+    /* The handler stays: one may be on its way still, which would end the program. */
 }
 
 /* As under gfortran -ffpe-trap: a division by zero anywhere kills the program; and sums are rounded
