@@ -239,7 +239,7 @@ impl Registry {
         }
         let slot = if flag != 0 {
             value.cast::<Slot>()
-        } else if FREED.get().contains(&handle) {
+        } else if Freed::contains(handle) {
             return None;
         } else {
             self.attach(comm)?
@@ -307,10 +307,7 @@ impl Registry {
     /// may never go.
     pub fn while_freed(&self, comm: Comm, free: impl FnOnce() -> c_int) -> c_int {
         let handle = bits(comm);
-        let before = FREED.get();
-        let [last, second, third, _] = before;
-        FREED.set([handle, last, second, third]);
-        let _being_freed = BeingFreed(before);
+        let _being_freed = BeingFreed::begin(handle);
         let is_known = self.slots().known.contains(&handle);
         if is_known {
             // SAFETY: the communicator has our attribute, so it is valid.
@@ -351,20 +348,51 @@ impl Registry {
 }
 
 /// So deep a callback of one communicator's that frees another one may go.
-const NESTED: usize = 4;
+const NESTED: usize = 32;
 
 thread_local! {
-    /// The handles of the communicators that this thread is freeing, the last one first, because a callback may free
-    /// others; [`FREE`] where there are no more.
-    static FREED: Cell<[u64; NESTED]> = const { Cell::new([FREE; NESTED]) };
+    static FREED: Freed = const {
+        Freed {
+            depth: Cell::new(0),
+            handles: [const { Cell::new(FREE) }; NESTED],
+        }
+    };
 }
 
-/// A communicator is being freed; what was being freed before it.
-struct BeingFreed([u64; NESTED]);
+/// The handles of the communicators that a thread is freeing, because a callback may free others.
+struct Freed {
+    depth: Cell<usize>,
+    handles: [Cell<u64>; NESTED],
+}
+
+impl Freed {
+    fn contains(handle: u64) -> bool {
+        FREED.with(|freed| {
+            let handles = freed.handles.iter().take(freed.depth.get());
+            handles.into_iter().any(|own| own.get() == handle)
+        })
+    }
+}
+
+/// A communicator is being freed; how many were before it.
+struct BeingFreed(usize);
+
+impl BeingFreed {
+    fn begin(handle: u64) -> BeingFreed {
+        FREED.with(|freed| {
+            let depth = freed.depth.get();
+            if let Some(own) = freed.handles.get(depth) {
+                own.set(handle);
+            }
+            freed.depth.set(depth + 1);
+            BeingFreed(depth)
+        })
+    }
+}
 
 impl Drop for BeingFreed {
     fn drop(&mut self) {
-        FREED.set(self.0);
+        FREED.with(|freed| freed.depth.set(self.0));
     }
 }
 

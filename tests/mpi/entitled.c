@@ -4,7 +4,14 @@
  *        entitled farewell   callbacks of MPI_Finalize do what rank 0 waits for before its own MPI_Finalize
  *        entitled handler    an error handler calls what the other ranks call
  *        entitled alone      one rank hands over less than it says, once; wrong, but Open MPI lets it pass
+ *        entitled own-types  ranks describe the same data by different types, of which one is a single element
+ *        entitled read-only  what is sent cannot be written to
+ *        entitled chains     what frees one communicator frees the next one, nine deep
+ *        entitled inexact    every trap of the processor is on
  * Prints "ok" when every result is right. */
+#define _GNU_SOURCE
+#include <fenv.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "step.h"
@@ -47,6 +54,68 @@ static int farewell(MPI_Comm self, int key, void *attribute, void *extra) {
 static void on_error(MPI_Comm *comm, int *code, ...) {
     (void)comm, (void)code;
     right &= step(other, 0, 10) & step(other, 1, 10);
+}
+
+/* What one rank gets as ints another gets as one element of a type of theirs: the signatures are the same. */
+static void own_types(int each) {
+    MPI_Datatype whole;
+    MPI_Type_contiguous(each, MPI_INT, &whole);
+    MPI_Type_commit(&whole);
+    int *given = malloc(each * sizeof *given), *got = malloc(each * sizeof *got * size);
+    int counts[STEP_RANKS], places[STEP_RANKS];
+    for (int p = 0; p < size; p++) counts[p] = rank ? 1 : each, places[p] = p * counts[p];
+    for (int i = 0; i < each; i++) given[i] = rank * 1000000 + i;
+    for (int call = 0; call < 40; call++) {
+        memset(got, 0, each * sizeof *got * size);
+        MPI_Allgatherv(given, each, MPI_INT, got, counts, places, rank ? whole : MPI_INT, MPI_COMM_WORLD);
+        for (int i = 0; i < each * size; i++) right &= got[i] == i / each * 1000000 + i % each;
+    }
+    MPI_Type_free(&whole);
+    free(given), free(got);
+}
+
+/* What is sent lies in memory that nobody may write to. */
+static void read_only(int each) {
+    size_t bytes = ((size_t)each * size * sizeof(int) / 4096 + 1) * 4096;
+    int *given = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int *got = malloc(each * sizeof *got);
+    for (int i = 0; i < each * size; i++) given[i] = i;
+    mprotect(given, bytes, PROT_READ);
+    for (int call = 0; call < 40; call++) {
+        MPI_Scatter(given, each, MPI_INT, got, each, MPI_INT, call % size, MPI_COMM_WORLD);
+        for (int i = 0; i < each; i++) right &= got[i] == rank * each + i;
+    }
+    munmap(given, bytes);
+    free(got);
+}
+
+enum { CHAIN = 9 };
+static MPI_Comm chain[CHAIN];
+
+static void reduce(MPI_Comm comm) {
+    int one = 1, sum = 0;
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    right &= sum == size;
+}
+
+/* What frees one communicator frees the next one, and the last of them calls a collective on the first. */
+static int free_next(MPI_Comm freed, int key, void *attribute, void *extra) {
+    (void)freed, (void)key, (void)extra;
+    long next = (long)attribute + 1;
+    if (next == CHAIN) reduce(chain[0]);
+    else MPI_Comm_free(&chain[next]);
+    return MPI_SUCCESS;
+}
+
+static void free_in_chains(int key) {
+    for (long i = 0; i < CHAIN; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &chain[i]);
+        MPI_Comm_set_attr(chain[i], key, (void *)i);
+        for (int call = 0; call < 9; call++) reduce(chain[i]);
+    }
+    MPI_Comm first = chain[0];
+    MPI_Comm_free(&first);
+    reduce(MPI_COMM_WORLD);
 }
 
 int main(int argc, char **argv) {
@@ -94,6 +163,21 @@ int main(int argc, char **argv) {
         for (int round = 0; round < 20; round++)
             MPI_Allgatherv(given, round == 19 && rank == 1 ? 3 : 4, MPI_LONG, got, counts, places, MPI_LONG,
                            MPI_COMM_WORLD);
+    }
+    if (!strcmp(what, "own-types"))
+        for (int each = 20; each < 200000; each *= 1000) own_types(each);
+    if (!strcmp(what, "read-only"))
+        for (int each = 1; each < 100000; each *= 200) read_only(each);
+    if (!strcmp(what, "chains")) {
+        int key;
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_next, &key, NULL);
+        for (int round = 0; round < 5; round++) free_in_chains(key);
+        MPI_Comm_free_keyval(&key);
+    }
+    if (!strcmp(what, "inexact")) {
+        feenableexcept(FE_INEXACT);
+        for (int call = 0; call < 200; call++) reduce(MPI_COMM_WORLD);
+        fedisableexcept(FE_ALL_EXCEPT);
     }
     MPI_Comm_free(&other);
     return conclude(right);

@@ -80,4 +80,42 @@ on_each_library! {
         outcome.ends().claim(outcome.code != Some(0), "the job went on");
         outcome.says(&["rank 1 cannot go on in allgatherv, call 20 ", "p2p:ring, which cannot take the arguments"]);
     }
+
+    /// Some of the library's own algorithms look at a rank's own type, of which no other rank knows.
+    fn ranks_may_describe_the_same_data_by_different_types(mpi: Mpi) {
+        if mpi.is_openmpi() {
+            // Its own choice hangs.
+            return;
+        }
+        let (db, native) = (folder(), folder());
+        is_right(mpi, "own-types", &[
+            &|job| exploring(job, db.path()),
+            &|job| exploring(job, native.path()).env("COLLTUNE_FAMILIES", "native"),
+        ]);
+    }
+
+    fn what_is_sent_may_lie_in_memory_that_cannot_be_written_to(mpi: Mpi) {
+        let db = folder();
+        is_right(mpi, "read-only", &[
+            &|job| exploring(job, db.path()),
+            &|job| job.force("scatter=mockup:bcast"),
+        ]);
+    }
+
+    fn communicators_may_be_freed_by_what_frees_others(mpi: Mpi) {
+        let db = folder();
+        is_right(mpi, "chains", &[
+            &|job| exploring(job, db.path()),
+            &|job| job.force("allreduce=node:shm"),
+        ]);
+    }
+
+    fn every_trap_of_the_processor_may_be_on(mpi: Mpi) {
+        let db = folder();
+        is_right(mpi, "inexact", &[
+            &|job| exploring(job, db.path()),
+            &|job| job.db(db.path()).mode("exploit"),
+            &|job| job.force("allreduce=node:shm"),
+        ]);
+    }
 }

@@ -79,7 +79,11 @@ impl RunningComposition<'_> {
         // SAFETY: the room holds all blocks; the view's buffers are valid.
         unsafe {
             let all = match self.view.input {
-                Input::User(memory) if memory.plain => memory.start,
+                // Not out of the program's own, which a broadcast may write to, if only what is there.
+                Input::User(memory) if memory.plain => {
+                    std::ptr::copy_nonoverlapping(memory.start, self.room.bytes, n * block);
+                    self.room.bytes
+                }
                 Input::User(memory) => {
                     self.pack(memory, self.room.bytes, n * block)?;
                     self.room.bytes

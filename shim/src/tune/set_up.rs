@@ -13,6 +13,7 @@ use super::Tuner;
 use crate::abi::{self, Comm};
 use crate::clock;
 use crate::communicator::State;
+use crate::floating;
 use crate::gpu;
 use crate::library::Pmpi;
 use crate::limits::{Reservation, has_address_space};
@@ -42,18 +43,13 @@ impl Tuner {
         };
         // A carrier, or what lies in shared memory, knows nothing of a communicator that is revoked.
         let tolerant = self.tolerates_deaths;
-        let spent_ppm = self.spending.share_ppm(&self.clock);
-        let budget_ppm = self.rules.terms.settings.explore_budget_ppm();
-        let lived_ns = self
-            .clock
-            .span_ns(clock::ticks().wrapping_sub(state.attached));
-        let life = (lived_ns, self.spending.each_ns(&self.clock));
+        let (spent_ppm, pays) = floating::by_default(|| self.afford(state.attached));
         let ability = Ability {
             number,
             native: (!self.thread_multiple && self.steer.able() && !tolerant).into(),
             own_families: (!self.may_have_device_memory() && !tolerant).into(),
             spent_ppm,
-            pays: review::pays(spent_ppm, budget_ppm, life).into(),
+            pays: pays.into(),
         };
         let memory = Reservation::of(Decider::READY_BYTES).filter(|_| has_address_space());
         // The last one says whether a member does not know who the others are, has no room for decisions, or knows that the
@@ -75,6 +71,16 @@ impl Tuner {
         let nodes = world_ranks?.into_iter();
         let nodes = nodes.filter_map(|rank| members::node_of(self, rank));
         Some((Agreed::of(*of_ability), Membership::of(nodes), hopeless))
+    }
+
+    /// What agreements have cost this rank so far, and whether it pays for one on a communicator that it has known since
+    /// so many ticks.
+    fn afford(&self, attached: u64) -> (u64, bool) {
+        let spent_ppm = self.spending.share_ppm(&self.clock);
+        let budget_ppm = self.rules.terms.settings.explore_budget_ppm();
+        let lived_ns = self.clock.span_ns(clock::ticks().wrapping_sub(attached));
+        let life = (lived_ns, self.spending.each_ns(&self.clock));
+        (spent_ppm, review::pays(spent_ppm, budget_ppm, life))
     }
 
     /// Whether this rank may have buffers in a device's memory.

@@ -63,7 +63,8 @@ impl MpichRow {
 /// another library. Where elements have holes, overlap or do not begin at their address, allreduce's `ring`,
 /// `k_reduce_scatter_allgather` and `recursive_multiplying` write outside of their memory or combine what is none of
 /// the call's, and `tree` ends the program (5.0.2, 2 and 3 ranks). What moves data and is wrong by a rank's own types
-/// is left out, as no rank knows the others': allgather's `k_brucks` (5.0.2, 3 and 4 ranks), `recexch_doubling` and
+/// is left out, as no rank knows the others': allgatherv's `ring`, which cuts blocks into chunks by the extent of the rank's
+/// own type (4.0.2, 2 ranks: wrong data, errors, hangs; the library's own choice for long messages, too), allgather's `k_brucks` (5.0.2, 3 and 4 ranks), `recexch_doubling` and
 /// `recexch_halving` (5.0.2: wrong data, writes outside of the buffers, hangs), alltoall's `k_brucks` (5.0.2, wrong
 /// data, writes outside of its memory). Trees and radices are the library's own settings.
 #[rustfmt::skip]
@@ -94,7 +95,6 @@ const MPICH: &[MpichRow] = &[
     row(Reduce, "reduce_scatter_gather", &[BuiltinOp, CountAtLeastPowerOfTwo]).spread(TwiceLog, Twice),
     row(Allgatherv, "brucks", &[]).spread(Log, Ranks),
     row(Allgatherv, "recursive_doubling", &[PowerOfTwoRanks]).spread(Log, Ranks),
-    row(Allgatherv, "ring", &[]).spread(Ranks, Ranks),
     row(ReduceScatter, "noncommutative", &[NotInPlace, PowerOfTwoRanks, EqualBlocks, PlainElements]).spread(Log, Once),
     // In place, which no rank knows of the others, blocks that overlap would be copied onto each other.
     row(ReduceScatter, "pairwise", &[Commutative, NotInPlace, EqualBlocks]).spread(Ranks, Once),
