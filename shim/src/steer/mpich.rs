@@ -9,7 +9,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
-use colltune_core::catalogue::{Steering, Variant};
+use colltune_core::catalogue::{Steering, Variant, left_out};
 use colltune_core::collective::Collective;
 
 use crate::abi::{self, Comm};
@@ -196,8 +196,10 @@ impl Tools {
             Steering::Mpich { algorithm } => Some(algorithm),
             _ => None,
         };
-        let values = values_by_line(&description)
-            .or_else(|| values_by_order(&description, variants.iter().filter_map(name_of)))?;
+        let values = values_by_line(&description).or_else(|| {
+            let drawn = variants.iter().filter_map(name_of);
+            values_by_order(&description, drawn.chain(left_out(collective)))
+        })?;
         let value_of = |variant: &Variant| {
             let name = name_of(variant)?;
             values

@@ -11,6 +11,7 @@ pub use variant::{Own, Steering, Variant};
 
 mod intel;
 mod mpich;
+pub use mpich::left_out;
 mod openmpi;
 
 mod own;
