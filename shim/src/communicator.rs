@@ -368,8 +368,8 @@ struct Freed {
 impl Freed {
     fn contains(handle: u64) -> bool {
         FREED.with(|freed| {
-            let handles = freed.handles.iter().take(freed.depth.get());
-            handles.into_iter().any(|own| own.get() == handle)
+            let mut handles = freed.handles.iter().take(freed.depth.get());
+            handles.any(|own| own.get() == handle)
         })
     }
 }

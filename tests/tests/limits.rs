@@ -226,9 +226,7 @@ on_each_library! {
             assert!(calls.iter().all(|call| call.variant == "default"), "{forced} ran with {kib} KiB");
         }
     }
-}
 
-on_each_library! {
     fn a_thread_whose_stack_is_enough_for_the_library_is_tuned_on_it(mpi: Mpi) {
         let job = || job(2).mpi(mpi);
         let run = |job: colltune_tests::Job, kib: u64| job.run("small_stack", &[&kib.to_string(), "20"]);
