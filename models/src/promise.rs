@@ -25,6 +25,9 @@ const SWEEPS_FIRST: usize = 40;
 /// Standard errors by which a choice is faster: it is wrong with 5 % at the most.
 const SURE: f64 = 1.645;
 
+/// So few runs say nothing.
+const RUNS_OF_UNSEEN: f64 = 1e-3;
+
 /// What is known of one variant: log(t_v / t_default) with the variance that is its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Contestant {
@@ -34,6 +37,21 @@ pub struct Contestant {
     pub variance: f64,
     /// What its stalls cost beyond the default's, in times of a call.
     pub stalls: f64,
+    /// Runs behind it.
+    pub runs: f64,
+}
+
+impl Contestant {
+    /// One of which nothing is known but what others are like. A run tells it with this variance.
+    pub fn unseen(kin: u32, of_run: f64) -> Contestant {
+        Contestant {
+            kin,
+            mean: 0.0,
+            variance: of_run / RUNS_OF_UNSEEN,
+            stalls: 0.0,
+            runs: RUNS_OF_UNSEEN,
+        }
+    }
 }
 
 /// One cell of a program.
@@ -237,14 +255,17 @@ impl Chain<'_> {
             runs,
             ..
         } = self.prospect;
-        let (scale, kept) = (runs / more, runs / (runs + more));
-        let luck = (shared * scale).sqrt() * normal(random);
+        // By so much more jobs vary less than those so far, and such a share of what is known then stems from these.
+        let scale = |runs: f64| runs / more;
+        let kept = |runs: f64| runs / (runs + more);
+        let luck = (shared * scale(*runs)).sqrt() * normal(random);
         let edge = (1.0 - least).ln();
         let mut chosen = (f64::INFINITY, 0.0);
         for (place, (one, truth)) in contestants.iter().zip(&self.truths).enumerate() {
-            let seen = truth - luck + (one.variance * scale).sqrt() * normal(random);
-            let mean = kept * one.mean + (1.0 - kept) * seen;
-            let error = ((shared + one.variance) * kept).sqrt();
+            let seen = truth - luck + (one.variance * scale(one.runs)).sqrt() * normal(random);
+            let own = kept(one.runs);
+            let mean = own * one.mean + (1.0 - own) * seen;
+            let error = (shared * kept(*runs) + one.variance * own).sqrt();
             let cost = mean.exp() + one.stalls;
             if cost.ln() + SURE * error < edge && cost < chosen.0 {
                 chosen = (cost, self.gain(place));
@@ -273,6 +294,7 @@ mod tests {
                 mean: truth(place) - luck + variance.sqrt() * normal(&mut random),
                 variance,
                 stalls: 0.0,
+                runs,
             };
             Prospect {
                 share: 0.1,

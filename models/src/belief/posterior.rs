@@ -180,22 +180,34 @@ impl Belief {
         }
     }
 
-    /// What the data alone say of these arms, and the variance that they share with the default.
-    pub fn contestants(&self, arms: &[usize], collective: Collective) -> (Vec<Contestant>, f64) {
+    /// What the data alone say of these arms, and the variance that they share with the default. Of those without data
+    /// the untried ones are unseen, and a run tells them with the variance `of_run`; the others never apply.
+    pub fn contestants(
+        &self,
+        arms: &[usize],
+        collective: Collective,
+        (untried, of_run): (&BTreeSet<u16>, f64),
+    ) -> (Vec<Contestant>, f64) {
         let shared = shared_variance(&self.arms);
         let default = 1.0 + self.all_pay + self.default_stalls.mean();
         let of = |&arm: &usize| {
-            let data = self.arms[arm].data?;
-            let stalls = self.arms[arm].stalls.mean() - self.default_stalls.mean();
+            let arm = &self.arms[arm];
+            let kin = ((collective.index() as u32) << 16) | u32::from(arm.variant);
+            let Some(data) = arm.data else {
+                let is_untried = untried.contains(&arm.variant);
+                return is_untried.then(|| Contestant::unseen(kin, of_run));
+            };
+            let stalls = arm.stalls.mean() - self.default_stalls.mean();
             let own = match data.shared {
                 Some(_) => (data.variance - shared).max(0.1 * data.variance),
                 None => data.variance,
             };
             Some(Contestant {
-                kin: ((collective.index() as u32) << 16) | u32::from(self.arms[arm].variant),
+                kin,
                 mean: data.mean,
                 variance: own,
                 stalls: stalls / default,
+                runs: self.runs as f64,
             })
         };
         (arms.iter().filter_map(of).collect(), shared)

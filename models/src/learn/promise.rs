@@ -4,8 +4,8 @@
 
 use super::cells::Cells;
 use super::context::Context;
-use crate::belief::Belief;
-use crate::choice::{Choice, GAIN_LEAST, SAMPLES_LEAST};
+use crate::belief::{Arm, Belief};
+use crate::choice::{Choice, GAIN_LEAST};
 use crate::promise::{Promise, Prospect, promise};
 
 /// The share of a cell's time that it may gain if too little is known of it.
@@ -33,14 +33,17 @@ pub fn nothing_to_gain(
     }
     let mut order: Vec<usize> = (0..beliefs.len()).collect();
     order.sort_by(|&a, &b| beliefs[b].time_ns.total_cmp(&beliefs[a].time_ns));
+    let Some(of_run) = variance_of_a_run(beliefs) else {
+        return String::new();
+    };
     let (mut unknown, mut prospects) = (0.0, Vec::new());
     for (rank, index) in order.into_iter().enumerate() {
         let belief = &beliefs[index];
         let share = belief.time_ns / time_ns;
-        if rank >= CELLS_MAX || is_unknown(cells, index, belief) {
+        if rank >= CELLS_MAX || is_new(cells, index) {
             unknown += share * UNKNOWN_GAIN.min(belief.work);
         } else {
-            prospects.push(prospect(cells, index, belief, share));
+            prospects.push(prospect(cells, index, belief, (share, of_run)));
         }
     }
     // That is more than what is worth it without asking what is known.
@@ -59,18 +62,33 @@ pub fn nothing_to_gain(
     )
 }
 
-/// Whether too little was compared in a cell, be it since the machine changed.
-fn is_unknown(cells: &Cells, index: usize, belief: &Belief) -> bool {
+/// Whether hardly anything was compared in a cell, be it since the machine changed: others say little of such a one.
+fn is_new(cells: &Cells, index: usize) -> bool {
     let changed = cells.watched[index].changed.unwrap_or(0);
     cells.runs_compared_from(index, changed) < RUNS_LEAST
-        || belief.default_calls < SAMPLES_LEAST
-        || !cells.untried[index].is_empty()
 }
 
-fn prospect(cells: &Cells, index: usize, belief: &Belief, share: f64) -> Prospect {
+/// What one run tells of a contrast, as the median of its variance over all that have data.
+fn variance_of_a_run(beliefs: &[Belief]) -> Option<f64> {
+    let of_cell = |belief: &Belief| {
+        let of = |arm: &Arm| Some(arm.data?.variance * belief.runs as f64);
+        belief.arms.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    let mut all: Vec<f64> = beliefs.iter().flat_map(of_cell).collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied()
+}
+
+fn prospect(
+    cells: &Cells,
+    index: usize,
+    belief: &Belief,
+    (share, of_run): (f64, f64),
+) -> Prospect {
     let drawable = cells.places(&cells.drawable[index], belief);
     let arms: Vec<usize> = drawable.into_iter().map(|place| place - 1).collect();
-    let (contestants, shared) = belief.contestants(&arms, cells.measured[index].collective);
+    let collective = cells.measured[index].collective;
+    let (contestants, shared) = belief.contestants(&arms, collective, (&cells.untried[index], of_run));
     Prospect {
         share,
         work: belief.work,

@@ -4,7 +4,7 @@ use crate::arrival::Arrival;
 use crate::campaign::{History, Plan};
 use crate::recipe::{CLUSTER, Recipe};
 use crate::report::{Bound, Row};
-use crate::trial::{Scope, Trial, each, on_one, padded, pooled, row, wrong_replacements};
+use crate::trial::{Lives, Scope, Trial, each, on_one, padded, pooled, row, wrong_replacements};
 
 pub(super) fn null(scope: &Scope, rows: &mut Vec<Row>) {
     for run_effect in [0.05, 0.15, 0.3] {
@@ -99,21 +99,26 @@ pub(super) fn hidden(scope: &Scope, rows: &mut Vec<Row>) {
         };
         let lives = trial.live(&scope.learners());
         let name = format!("one of twenty gains {faster}, runs differ by {run_effect}");
-        rows.push(padded(
-            scope,
-            &format!("{name}: trainings that say that nothing can be gained"),
-            pooled(&lives, History::told),
-            Bound::AtMost(0.0),
-            Bound::None,
-        ));
-        rows.push(padded(
-            scope,
-            &format!("{name}: share of the gain after twelve jobs"),
-            each(&lives, |one| one.share_of_gain(12)),
-            Bound::None,
-            Bound::None,
-        ));
+        not_given_up(scope, &name, &lives, rows);
     }
+}
+
+/// How often machines with a gain are told that there is none, and how much of it is found.
+fn not_given_up(scope: &Scope, name: &str, lives: &Lives, rows: &mut Vec<Row>) {
+    rows.push(padded(
+        scope,
+        &format!("{name}: trainings that say that nothing can be gained"),
+        pooled(lives, History::told),
+        Bound::AtMost(0.0),
+        Bound::None,
+    ));
+    rows.push(padded(
+        scope,
+        &format!("{name}: share of the gain after twelve jobs"),
+        each(lives, |one| one.share_of_gain(12)),
+        Bound::None,
+        Bound::None,
+    ));
 }
 
 pub(super) fn stalls(scope: &Scope, rows: &mut Vec<Row>) {
@@ -217,21 +222,24 @@ fn rare(calls: u64, scope: &Scope) -> Trial {
     }
 }
 
-/// Programs that call ten times a job with long messages, and gain nothing.
+/// Programs that call ten times a job with long messages, and gain nothing, or much by one variant of twenty.
 fn few_large(scope: &Scope, rows: &mut Vec<Row>) {
-    for run_effect in [0.05, 0.15] {
+    let of = |recipe: Recipe| {
         let trial = Trial {
             recipe: Recipe {
                 layouts: vec![CLUSTER],
                 sizes: LARGE.to_vec(),
                 calls: 10,
-                ..Recipe::null(run_effect)
+                ..recipe
             },
             plan: Plan::each(12),
             seeds: scope.seeds.clone(),
         };
-        let lives = trial.live(&scope.learners());
+        trial.live(&scope.learners())
+    };
+    for run_effect in [0.05, 0.15] {
         let name = format!("ten large calls a job, all equal, runs differ by {run_effect}");
+        let lives = of(Recipe::null(run_effect));
         rows.push(padded(
             scope,
             &format!("{name}: jobs until told that nothing can be gained"),
@@ -239,6 +247,10 @@ fn few_large(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::AtMost(10.0),
             Bound::AtMost(5.0),
         ));
+        for faster in [0.2, 0.4] {
+            let name = format!("ten large calls, one of twenty gains {faster}, runs differ by {run_effect}");
+            not_given_up(scope, &name, &of(Recipe::hidden(faster, run_effect)), rows);
+        }
     }
 }
 
