@@ -35,6 +35,8 @@ pub struct Site {
     pub variants: [Vec<Variant>; Collective::ALL.len()],
     names: [Vec<String>; Collective::ALL.len()],
     pub cells: Vec<TrueCell>,
+    /// The machine that schedules and shapes truly run on; that of the recipe is as it was calibrated.
+    pub machine: Machine,
 }
 
 /// One cell of a machine.
@@ -136,6 +138,7 @@ impl Site {
             names,
             variants,
             cells,
+            machine: costs.machine(),
         }
     }
 

@@ -3,7 +3,10 @@
 //! All variants' contrasts to the default are known in the cells of the other layouts, with an error; what a
 //! predictor would choose in those of the left-out one is held against the truth.
 
+mod limit;
+
 use colltune_core::catalogue::Variant;
+use colltune_core::collective::Collective;
 use colltune_core::variant::Family;
 use colltune_models::evidence::Shape;
 use colltune_models::predict::{Gaussian, Place, Point, Prediction, Predictor, Simulator, XgBoost};
@@ -15,6 +18,8 @@ use crate::cost::Costs;
 use crate::recipe::{Recipe, Shape2};
 use crate::score::NEAR;
 use crate::site::{Site, TrueCell};
+
+pub use limit::limit;
 
 /// One variant in one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,6 +99,28 @@ pub struct Transferred {
 
 /// Leaves out each layout of a machine in turn.
 pub fn leave_out(seed: u64, collectives: usize, predictor: &dyn Predictor) -> Transferred {
+    each_left_out(seed, collectives, |_, _, known, asked| {
+        let places = |truths: &Vec<Truth>| truths.iter().map(|truth| truth.place).collect();
+        let points = |known: &Vec<(Truth, f64)>| {
+            let point = |(truth, mean): &(Truth, f64)| Point {
+                place: truth.place,
+                mean: *mean,
+                variance: ERROR * ERROR,
+            };
+            known.iter().map(point).collect()
+        };
+        let known: Vec<Vec<Point>> = known.iter().map(points).collect();
+        let asked: Vec<Vec<Place>> = asked.iter().map(places).collect();
+        predictor.predict(&known, &asked)
+    })
+}
+
+/// Hands out by variant what is measured of the other layouts, and what is asked of the one that was left out.
+fn each_left_out(
+    seed: u64,
+    collectives: usize,
+    predict: impl Fn(&Site, Collective, &[Vec<(Truth, f64)>], &[Vec<Truth>]) -> Vec<Vec<Prediction>>,
+) -> Transferred {
     let usual = Recipe::usual(0.05);
     let recipe = Recipe {
         layouts: LAYOUTS.to_vec(),
@@ -109,25 +136,19 @@ pub fn leave_out(seed: u64, collectives: usize, predictor: &dyn Predictor) -> Tr
             let n_variants = site.variants[collective.index()].len();
             let mut known = vec![Vec::new(); n_variants];
             let mut asked = vec![Vec::new(); n_variants];
-            let mut wanted = vec![Vec::new(); n_variants];
             for truth in truths
                 .iter()
                 .filter(|truth| truth.shape.collective == collective)
             {
                 if (truth.shape.nodes, truth.shape.ppn) == left_out {
-                    asked[truth.variant].push(truth.place);
-                    wanted[truth.variant].push(*truth);
+                    asked[truth.variant].push(*truth);
                 } else {
                     let z: f64 = StandardNormal.sample(&mut rng);
-                    known[truth.variant].push(Point {
-                        place: truth.place,
-                        mean: truth.contrast + ERROR * z,
-                        variance: ERROR * ERROR,
-                    });
+                    known[truth.variant].push((*truth, truth.contrast + ERROR * z));
                 }
             }
-            let predicted = predictor.predict(&known, &asked);
-            let all = wanted
+            let predicted = predict(&site, collective, &known, &asked);
+            let all = asked
                 .into_iter()
                 .flatten()
                 .zip(predicted.into_iter().flatten());

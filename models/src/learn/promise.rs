@@ -79,16 +79,12 @@ fn variance_of_a_run(beliefs: &[Belief]) -> Option<f64> {
     all.get(all.len() / 2).copied()
 }
 
-fn prospect(
-    cells: &Cells,
-    index: usize,
-    belief: &Belief,
-    (share, of_run): (f64, f64),
-) -> Prospect {
+fn prospect(cells: &Cells, index: usize, belief: &Belief, (share, of_run): (f64, f64)) -> Prospect {
     let drawable = cells.places(&cells.drawable[index], belief);
     let arms: Vec<usize> = drawable.into_iter().map(|place| place - 1).collect();
     let collective = cells.measured[index].collective;
-    let (contestants, shared) = belief.contestants(&arms, collective, (&cells.untried[index], of_run));
+    let (contestants, shared) =
+        belief.contestants(&arms, collective, (&cells.untried[index], of_run));
     Prospect {
         share,
         work: belief.work,

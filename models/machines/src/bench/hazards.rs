@@ -248,7 +248,9 @@ fn few_large(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::AtMost(5.0),
         ));
         for faster in [0.2, 0.4] {
-            let name = format!("ten large calls, one of twenty gains {faster}, runs differ by {run_effect}");
+            let name = format!(
+                "ten large calls, one of twenty gains {faster}, runs differ by {run_effect}"
+            );
             not_given_up(scope, &name, &of(Recipe::hidden(faster, run_effect)), rows);
         }
     }
