@@ -1,8 +1,8 @@
 //! Long messages that are copied once: ranks read each other's buffers where they lie.
 //!
 //! The kernel copies from one process into another (process_vm_readv), where it lets it: security modules and
-//! containers may forbid that, so the ranks find out in the set-up and agree. Lines carry the addresses; a
-//! call ends when everybody has read, because a buffer is its owner's again then. Memory that can be used
+//! containers may forbid that, so the ranks find out in the set-up and agree. Lines carry the addresses; which steps a
+//! rank takes says [`SingleCopy`]. Memory that can be used
 //! and not be read in this way, as a device's may, shows in the first bytes or at the end, to all alike, and
 //! then the call runs through the cells.
 
@@ -10,8 +10,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{Ordering, fence};
 
 use colltune_core::catalogue::OnNodes;
-use colltune_core::collective::Collective;
-use colltune_core::node::layout::{CELL, slice};
+use colltune_core::node::single_copy::{Lent, Part, ReadStep, SingleCopy};
 
 use super::elements::Elements;
 use super::phases::{Phases, or_give_up};
@@ -23,6 +22,8 @@ use crate::world::World;
 /// What ranks tell each other of their reading; the largest counts.
 const FINE: u64 = 0;
 const FAILED: u64 = 1;
+/// In place of an address: the buffer may not be read.
+const NOT_LENT: u64 = 0;
 
 /// Reads from the memory of another process; whether that worked.
 ///
@@ -82,196 +83,162 @@ impl Phases<'_, '_> {
         // Others read the program's buffers: what it wrote past the caches (non-temporal stores, which no store of ours
         // waits for) has to be there before an address is told.
         fence(Ordering::SeqCst);
-        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, so each
-        // way may work on them.
-        let read = unsafe {
-            match self.view.collective {
-                Collective::Bcast => self.bcast_by_reading(),
-                Collective::Allreduce => self.allreduce_by_reading(),
-                _ => self.blocks_by_reading(),
-            }
+        let Some(segment) = self.segment.as_deref_mut() else {
+            // It is alone on its node.
+            // SAFETY: as the caller promises.
+            return unsafe { self.in_stages(OnNodes::Alone) };
         };
-        match read? {
-            FINE => Ok(()),
+        let call = SingleCopy {
+            collective: self.view.collective,
+            place: segment.place,
+            n_here: segment.n_here,
+            root: self.team.map.place_of[self.view.root],
+            units: self.view.block,
+            unit_bytes: self.elements.unit_bytes,
+            in_place: self.view.is_in_place(),
+        };
+        let mut reading = Reading {
+            elements: &self.elements,
+            segment,
+            data: PhaseData {
+                source: self.places.input,
+                target: self.places.output,
+            },
+            ticket: 0,
+            told: FINE,
+            agreed: false,
+        };
+        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them, within which
+        // the steps of its collective stay (held by the core's tests).
+        let ended = call.steps(&mut |step| unsafe { reading.carry_out(step) });
+        match ended {
+            Ok(()) => Ok(()),
+            // What others wait for does not come any more, and the input may be lost already.
+            Err(End::Fault(code)) => or_give_up(self.segment.as_deref(), Err(code)),
             // SAFETY: the input is as it was.
-            _ => unsafe { self.in_stages(OnNodes::Alone) },
+            Err(End::Stopped) => unsafe { self.in_stages(OnNodes::Alone) },
         }
-    }
-
-    unsafe fn bcast_by_reading(&mut self) -> Result<u64, c_int> {
-        let (world, output) = (self.elements.world, self.places.output);
-        let bytes = self.elements.bytes(self.view.block);
-        let root = self.team.map.place_of[self.view.root];
-        let Some(segment) = &mut self.segment else {
-            return Ok(FAILED);
-        };
-        let mut result = FINE;
-        if segment.place == root {
-            let ticket = segment.tell_words(world, &[output as u64])?;
-            segment.done_short(ticket);
-        } else {
-            let ticket = segment.skip_line();
-            let [address] = segment.hear_words(world, root, ticket)?;
-            let [process, ..] = segment.identity(root);
-            // SAFETY: the output has room for the message.
-            if !unsafe { read(process, address, output, bytes) } {
-                result = FAILED;
-            }
-            segment.done_short(ticket);
-        }
-        segment.agree(world, result)
-    }
-
-    /// Allgather and alltoall.
-    unsafe fn blocks_by_reading(&mut self) -> Result<u64, c_int> {
-        let (world, input, output) = (self.elements.world, self.places.input, self.places.output);
-        let bytes = self.elements.bytes(self.view.block);
-        let each = self.view.collective == Collective::Alltoall;
-        let Some(segment) = &mut self.segment else {
-            return Ok(FAILED);
-        };
-        let (own, n) = (segment.place, segment.n_here);
-        // What would be overwritten before others have read it is not lent.
-        let lent = !each || !self.view.is_in_place();
-        let ticket = segment.tell_words(world, &[input as u64, u64::from(lent)])?;
-        let skip = if each { own * bytes } else { 0 };
-        let mut result = FINE;
-        // SAFETY: the output has a block for each rank, and the input what this one gives itself.
-        unsafe {
-            std::ptr::copy(
-                input.wrapping_add(skip),
-                output.wrapping_add(own * bytes),
-                bytes,
-            )
-        };
-        for step in 1..n {
-            let from = (own + step) % n;
-            let [address, theirs] = segment.hear_words(world, from, ticket)?;
-            let [process, ..] = segment.identity(from);
-            let target = output.wrapping_add(from * bytes);
-            // Where the own input is not lent, it may not be lost either.
-            // SAFETY: the output has a block for each rank of the node; whatever the other address is, the kernel
-            // checks it.
-            let reads = || unsafe { read(process, address + skip as u64, target, bytes) };
-            if !lent || theirs == 0 || !reads() {
-                result = FAILED;
-            }
-        }
-        segment.done_short(ticket);
-        segment.agree(world, result)
-    }
-
-    /// Every rank combines a slice of the message, and reads the others where they were combined.
-    unsafe fn allreduce_by_reading(&mut self) -> Result<u64, c_int> {
-        let (world, units) = (self.elements.world, self.view.block);
-        let (input, output) = (self.places.input, self.places.output);
-        let Some(segment) = &mut self.segment else {
-            return Ok(FAILED);
-        };
-        let n = segment.n_here;
-        let data = PhaseData {
-            source: input,
-            target: output,
-        };
-        let ticket = segment.tell_words(world, &[input as u64, output as u64])?;
-        let mut result = FINE;
-        for place in segment.others() {
-            let heard: [u64; 2] = segment.hear_words(world, place, ticket)?;
-            let [process, ..] = segment.identity(place);
-            let mut byte = 0u8;
-            // SAFETY: there is room for a byte.
-            let seen = heard.map(|address| unsafe { read(process, address, &mut byte, 1) });
-            if seen != [true; 2] {
-                result = FAILED;
-            }
-        }
-        // Everybody has come, so nobody reads in cells of calls before: the own ones can be used.
-        if segment.agree(world, result)? != FINE {
-            segment.done_short(ticket);
-            return Ok(FAILED);
-        }
-        // SAFETY: by the promise to `Phases::run` the places are the view's buffers or packed copies of them: the
-        // operands lie in the input, and the output has room for the result.
-        let mut result = unsafe { combine_slice(&self.elements, segment, ticket, (data, units)) };
-        if let Err(code) = result {
-            // The input may be lost already, where it is in place.
-            segment.give_up(code);
-            return Err(code);
-        }
-        segment.agree(world, FINE)?;
-        for step in 1..n {
-            let from = (segment.place + step) % n;
-            let [_, address] = segment.hear_words(world, from, ticket)?;
-            let [process, ..] = segment.identity(from);
-            let (start, len) = slice(units, from, n);
-            let skip = self.elements.bytes(start);
-            let target = output.wrapping_add(skip);
-            // SAFETY: the output has room for the message.
-            if !unsafe {
-                read(
-                    process,
-                    address + skip as u64,
-                    target,
-                    self.elements.bytes(len),
-                )
-            } {
-                result = Err(abi::MPI_ERR_OTHER as c_int);
-            }
-        }
-        segment.done_short(ticket);
-        segment.agree(world, FINE)?;
-        or_give_up(self.segment.as_deref(), result)?;
-        Ok(FINE)
     }
 }
 
-/// Combines the own slice of everybody's message into the output, from the last rank down.
-///
-/// # Safety
-/// The data's places are those of the message, and no other rank uses the own cells.
-unsafe fn combine_slice(
-    elements: &Elements,
-    segment: &Segment,
+/// What ends a call before its last step.
+enum End {
+    /// Some rank could not read, and all know.
+    Stopped,
+    /// The class of an error.
+    Fault(c_int),
+}
+
+impl From<c_int> for End {
+    fn from(code: c_int) -> End {
+        End::Fault(code)
+    }
+}
+
+/// A call under way.
+struct Reading<'a, 'b> {
+    elements: &'a Elements<'b>,
+    segment: &'a mut Segment,
+    data: PhaseData,
+    /// Of the line that holds the addresses.
     ticket: u64,
-    (data, units): (PhaseData, u64),
-) -> Result<(), c_int> {
-    let (own, n) = (segment.place, segment.n_here);
-    let (start, len) = slice(units, own, n);
-    // Parts that stay in the processor's cache; there are two cells to work in.
-    let most = (CELL as u64 / elements.unit_bytes.max(1)).max(1);
-    let (sum, other) = (segment.cell(own, 0), segment.cell(own, 1));
-    let mut done = 0;
-    while done < len {
-        let units = most.min(len - done);
-        let (first, bytes) = (start + done, elements.bytes(units));
-        let skip = elements.bytes(first);
-        for place in (0..n).rev() {
-            let into = if place + 1 == n { sum } else { other };
-            if place != own {
-                let [address, _] = segment.hear_words(elements.world, place, ticket)?;
-                let [process, ..] = segment.identity(place);
-                // SAFETY: a part fits into a cell.
-                if !unsafe { read(process, address + skip as u64, into, bytes) } {
-                    return Err(abi::MPI_ERR_OTHER as c_int);
+    /// What this rank tells the others when they first agree, and whether they have.
+    told: u64,
+    agreed: bool,
+}
+
+impl Reading<'_, '_> {
+    /// The address of a part; room lies in the own cells.
+    fn own(&self, part: Part) -> *mut u8 {
+        let (segment, elements) = (&self.segment, self.elements);
+        match part {
+            Part::Lent(Lent::Source(unit)) => elements.at(self.data.source, unit),
+            Part::Lent(Lent::Target(unit)) => elements.at(self.data.target, unit),
+            Part::Sum => segment.cell(segment.place, 0),
+            Part::Operand => segment.cell(segment.place, 1),
+        }
+    }
+
+    /// Where the buffers of the rank in a place lie, once it has lent them.
+    fn lent(&self, of: usize) -> Result<[u64; 2], c_int> {
+        self.segment
+            .hear_words(self.elements.world, of, self.ticket)
+    }
+
+    /// Reads from another rank's memory. What fails before all have agreed is told then.
+    ///
+    /// # Safety
+    /// There is room for the bytes at `into`.
+    unsafe fn read(
+        &mut self,
+        of: usize,
+        (base, skip): (u64, usize),
+        into: *mut u8,
+        bytes: usize,
+    ) -> Result<(), c_int> {
+        let [process, ..] = self.segment.identity(of);
+        // SAFETY: the caller promises the room; whatever the other address is, the kernel checks it.
+        let is_read = base != NOT_LENT && unsafe { read(process, base + skip as u64, into, bytes) };
+        match (is_read, self.agreed) {
+            (true, _) => {}
+            (false, false) => self.told = FAILED,
+            (false, true) => return Err(abi::MPI_ERR_OTHER as c_int),
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// The call's buffers hold what the step reads, and have room for what it writes; no other rank uses the own cells
+    /// behind the first agreement.
+    unsafe fn carry_out(&mut self, step: ReadStep) -> Result<(), End> {
+        let (world, elements) = (self.elements.world, self.elements);
+        match step {
+            ReadStep::Lend { readable } => {
+                let addresses = [self.data.source as u64, self.data.target as u64];
+                let words = if readable { addresses } else { [NOT_LENT; 2] };
+                self.told = if readable { FINE } else { FAILED };
+                self.ticket = self.segment.tell_words(world, &words)?;
+            }
+            ReadStep::Probe { of } => {
+                for base in self.lent(of)? {
+                    let mut byte = 0u8;
+                    // SAFETY: there is room for a byte.
+                    unsafe { self.read(of, (base, 0), &mut byte, 1)? };
                 }
             }
-            // SAFETY: both cells hold a part, and the own units lie in the message.
-            unsafe {
-                match (place + 1 == n, place == own) {
-                    (true, true) => {
-                        std::ptr::copy_nonoverlapping(data.source.wrapping_add(skip), sum, bytes)
-                    }
-                    (true, false) => {}
-                    (false, true) => {
-                        elements.combine_own(data.source.wrapping_add(skip), units, sum)?
-                    }
-                    (false, false) => elements.combine(other, units, sum)?,
+            ReadStep::Read {
+                of,
+                from,
+                into,
+                units,
+            } => {
+                let [source, target] = self.lent(of)?;
+                let (base, unit) = match from {
+                    Lent::Source(unit) => (source, unit),
+                    Lent::Target(unit) => (target, unit),
+                };
+                let (skip, bytes) = (elements.bytes(unit), elements.bytes(units));
+                // SAFETY: the caller promises the room.
+                unsafe { self.read(of, (base, skip), self.own(into), bytes)? };
+            }
+            // SAFETY: the caller promises both places; units that are read have no holes.
+            ReadStep::Copy { from, into, units } => unsafe {
+                elements.copy(self.own(from), units, self.own(into))?;
+            },
+            // SAFETY: the caller promises both places.
+            ReadStep::Combine { from, into, units } => unsafe {
+                elements.combine_own(self.own(from), units, self.own(into))?;
+            },
+            ReadStep::Return => self.segment.done_short(self.ticket),
+            ReadStep::Agree => {
+                let told = self.segment.agree(world, self.told)?;
+                self.agreed = true;
+                if told != FINE {
+                    self.segment.done_short(self.ticket);
+                    return Err(End::Stopped);
                 }
             }
         }
-        // SAFETY: the output has room for the message; others read it when they have been told.
-        unsafe { std::ptr::copy_nonoverlapping(sum, data.target.wrapping_add(skip), bytes) };
-        done += units;
+        Ok(())
     }
-    Ok(())
 }

@@ -190,11 +190,6 @@ impl Segment {
         Ok(ticket)
     }
 
-    /// The ticket of a line that this rank does not send.
-    pub fn skip_line(&mut self) -> u64 {
-        self.next_short()
-    }
-
     /// The numbers that a rank has sent in a line.
     pub fn hear_words<const N: usize>(
         &self,

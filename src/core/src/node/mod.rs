@@ -7,8 +7,9 @@
 //! follow from the number: nobody takes a lock, and nothing is ever set back to zero.
 //!
 //! [`stage`] says what each rank does in a call, [`phase`] which steps a stage inside its node takes ([`kind`]), on the
-//! pieces of a message as [`blocks`] has them; [`map`] who shares a node, [`layout`] where everything lies, [`on_nodes`]
-//! who carries what between the nodes, [`between`] which schedule runs there. The shim does the loads and stores.
+//! pieces of a message as [`blocks`] has them, [`single_copy`] which it takes where ranks read each other's buffers; [`map`]
+//! who shares a node, [`layout`] where everything lies, [`on_nodes`] who carries what between the nodes, [`between`] which
+//! schedule runs there. The shim does the loads and stores.
 
 pub mod between;
 pub mod blocks;
@@ -18,6 +19,7 @@ pub mod layout;
 pub mod map;
 pub mod on_nodes;
 pub mod phase;
+pub mod single_copy;
 pub mod stage;
 
 #[cfg(test)]
