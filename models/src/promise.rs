@@ -327,6 +327,27 @@ mod tests {
     }
 
     #[test]
+    fn untried_variants_promise_as_much_as_others_of_the_program_differ_by() {
+        // What is found in a cell of the ten if nothing of it is known.
+        let of_first = |truth: fn(usize) -> f64| {
+            let mut cells = prospects(0.05, 10.0, 1, truth);
+            for cell in &mut cells[1..] {
+                cell.share = 0.0;
+            }
+            for one in &mut cells[0].contestants {
+                *one = Contestant::unseen(1000 + one.kin, 0.005);
+            }
+            promise(&cells, 10.0, 0.01, 1).found
+        };
+        // Of a tenth of the program's time a tenth.
+        let equal = of_first(|_| 0.0);
+        assert!(equal < 0.01, "{equal}");
+        // Where half the variants take half the time of the others.
+        let unlike = of_first(|place| if place % 2 == 0 { 0.0 } else { -0.7 });
+        assert!(unlike > 0.02, "{unlike}");
+    }
+
+    #[test]
     fn nothing_promises_nothing() {
         assert_eq!(promise(&[], 10.0, 0.01, 1), Promise::default());
     }

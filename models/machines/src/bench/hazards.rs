@@ -222,24 +222,26 @@ fn rare(calls: u64, scope: &Scope) -> Trial {
     }
 }
 
-/// Programs that call ten times a job with long messages, and gain nothing, or much by one variant of twenty.
-fn few_large(scope: &Scope, rows: &mut Vec<Row>) {
-    let of = |recipe: Recipe| {
-        let trial = Trial {
-            recipe: Recipe {
-                layouts: vec![CLUSTER],
-                sizes: LARGE.to_vec(),
-                calls: 10,
-                ..recipe
-            },
-            plan: Plan::each(12),
-            seeds: scope.seeds.clone(),
-        };
-        trial.live(&scope.learners())
+/// Twelve jobs of a program that calls each cell ten times, with long messages.
+fn large(scope: &Scope, recipe: Recipe) -> Lives {
+    let trial = Trial {
+        recipe: Recipe {
+            layouts: vec![CLUSTER],
+            sizes: LARGE.to_vec(),
+            calls: 10,
+            ..recipe
+        },
+        plan: Plan::each(12),
+        seeds: scope.seeds.clone(),
     };
+    trial.live(&scope.learners())
+}
+
+/// Where nothing is gained, or much by one variant of twenty.
+fn few_large(scope: &Scope, rows: &mut Vec<Row>) {
     for run_effect in [0.05, 0.15] {
         let name = format!("ten large calls a job, all equal, runs differ by {run_effect}");
-        let lives = of(Recipe::null(run_effect));
+        let lives = large(scope, Recipe::null(run_effect));
         rows.push(padded(
             scope,
             &format!("{name}: jobs until told that nothing can be gained"),
@@ -251,7 +253,12 @@ fn few_large(scope: &Scope, rows: &mut Vec<Row>) {
             let name = format!(
                 "ten large calls, one of twenty gains {faster}, runs differ by {run_effect}"
             );
-            not_given_up(scope, &name, &of(Recipe::hidden(faster, run_effect)), rows);
+            not_given_up(
+                scope,
+                &name,
+                &large(scope, Recipe::hidden(faster, run_effect)),
+                rows,
+            );
         }
     }
 }
@@ -279,5 +286,24 @@ mod tests {
             .fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
         // Some forty replacements tell nothing of one in a hundred.
         assert!(wrong <= 0.05 * all, "{wrong} of {all}");
+    }
+
+    #[test]
+    fn a_program_of_ten_large_calls_that_are_all_equal_is_told_so_and_one_with_a_variant_much_faster_is_not()
+     {
+        let scope = Scope {
+            extent: Extent::Quick,
+            seeds: 401..=405,
+            policies: vec![PRODUCT],
+        };
+        let equal = large(&scope, Recipe::null(0.05));
+        let told = each(&equal, History::jobs_until_told)[0].expect("each machine has one");
+        assert!(told.median <= 10.0, "{told:?}");
+        let hidden = large(&scope, Recipe::hidden(0.4, 0.05));
+        let (told, all) = hidden[0]
+            .iter()
+            .map(History::told)
+            .fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
+        assert!(told == 0.0, "{told} of {all} trainings");
     }
 }
