@@ -5,10 +5,10 @@
 //! ([`mpich`]). Both sides offer the same: `Steer`, `CarrierComms`. Calls that the library's own algorithms cannot take
 //! as they come are handed over otherwise: as bytes, or with their operands apart.
 
-mod alltoall;
-pub use alltoall::alltoall_as_bytes;
 mod bcast;
 pub use bcast::bcast_as_bytes;
+mod blocks;
+pub use blocks::blocks_as_bytes;
 mod reduce_scatter;
 pub use reduce_scatter::reduce_scatter_apart;
 

@@ -15,9 +15,9 @@ static const char *collective;
 
 /* ---- Types: each is so many 32-bit units, in the order of its map ---- */
 
-enum { PLAIN, DOUBLES, LOCATED, DUPLICATE, NEGATIVE, BELOW, ABOVE, BEHIND, HOLES, BACKWARDS, COLUMN, WIDE, TWICE, EMPTY, LARGE, KINDS };
+enum { PLAIN, DOUBLES, LOCATED, DUPLICATE, NEGATIVE, BELOW, ABOVE, BEHIND, HOLES, BACKWARDS, REVERSED, APART, COLUMN, WIDE, TWICE, EMPTY, LARGE, KINDS };
 static const char *const KIND_NAMES[] = {"plain", "doubles", "located", "duplicate", "negative", "below", "above", "behind",
-                                         "holes", "backwards", "column", "wide", "twice", "empty", "large"};
+                                         "holes", "backwards", "reversed", "apart", "column", "wide", "twice", "empty", "large"};
 enum { LARGE_PAIRS = 600 };
 
 typedef struct {
@@ -57,6 +57,8 @@ static Type make(int kind, int elements) {
     case BEHIND: MAPPED(12, 16); resize(&type, 0, 20); break;
     case HOLES: MAPPED(0, 12); break;
     case BACKWARDS: MAPPED(8, 0); break;
+    case REVERSED: MAPPED(0); resize(&type, 0, -4); break;
+    case APART: MAPPED(0, 4); resize(&type, 0, -12); break;
     case COLUMN: MAPPED(0, column); resize(&type, 0, 4); break;
     case WIDE: MAPPED(0, 4); resize(&type, 0, 40); break;
     case TWICE: {
@@ -115,7 +117,8 @@ static Buffer buffer(int which, Type type, int elements) {
     Buffer b = {.place = places_of[which], .type = type, .elements = elements, .want = wants[which], .any = anys[which]};
     MPI_Aint low = 0, high = 0;
     for (int u = 0; u < b.type.units && elements > 0; u++) {
-        MPI_Aint at = b.type.at[u], behind = at + 4 + (elements - 1) * b.type.extent;
+        MPI_Aint first = b.type.at[u], last = first + (elements - 1) * b.type.extent;
+        MPI_Aint at = first < last ? first : last, behind = (first < last ? last : first) + 4;
         if (u == 0 || at < low) low = at;
         if (u == 0 || behind > high) high = behind;
     }
@@ -263,12 +266,16 @@ static void fill_own(Buffer *b, int of, uint32_t *value) {
     want_as_is(b);
 }
 
+static int is_reversed(int kind) { return kind == REVERSED || kind == APART; }
+
 /* What kills the bare library by its own choice. */
 static int is_deadly(int which, int kind, int op, int root, size_t bytes, int in_place, int uneven) {
     int is_mpich = 0, is_mpich_4_0 = 0, scattered = which == REDUCE_SCATTER || which == REDUCE_SCATTER_BLOCK;
 #ifdef MPICH_NUMVERSION
     is_mpich = 1, is_mpich_4_0 = MPICH_NUMVERSION < 40100000;
 #endif
+    /* It looks for what it receives where it would be if the extent were not negative. */
+    if (is_reversed(kind)) return 1;
     /* It takes elements to be as long as their data are. */
     if (is_mpich && scattered && op == AFFINE && kind > DOUBLES && (size & (size - 1)) == 0) return 1;
     /* It copies a block that is longer than the one before it over itself, and asks whether that may be. */
@@ -353,8 +360,8 @@ static void reductions(int which) {
 
 enum { BCAST, ALLGATHER, ALLTOALL, GATHER, SCATTER, ALLGATHERV, GATHERV, SCATTERV, ALLTOALLV };
 static const char *const MOVEMENTS[] = {"bcast", "allgather", "alltoall", "gather", "scatter", "allgatherv", "gatherv", "scatterv", "alltoallv"};
-enum { BOTH, SENT, RECEIVED, MIXED, WAYS };
-static const char *const WAY_NAMES[] = {"both", "sent", "received", "mixed"};
+enum { BOTH, SAME, SENT, RECEIVED, MIXED, WAYS };
+static const char *const WAY_NAMES[] = {"both", "same", "sent", "received", "mixed"};
 
 /* The `q`-th unit of a block of a buffer that begins at element `at`. */
 static void put_unit(Buffer *b, int at, int q, uint32_t value) { put(b, at + q / b->type.units, q % b->type.units, value); }
@@ -364,6 +371,13 @@ static void movement(int which, int kind, int way, int count, int in_place) {
     int root = turn / 2 % size, uneven = which >= ALLGATHERV, units;
     snprintf(doing, sizeof doing, "%s %s %s%s #%d elements, root %d of %d, turn %d, rank %d", collective, KIND_NAMES[kind], WAY_NAMES[way],
              in_place ? " in_place" : "", count, root, size, turn, rank);
+#ifdef OPEN_MPI
+    /* As in reductions, where it runs Bruck's algorithm or a tree. */
+    if (is_reversed(kind) && size > 2 && (which == GATHER || (which == ALLGATHER && size & (size - 1)))) {
+        turn++;
+        return;
+    }
+#endif
     Type type = make(kind, 1);
     units = type.units;
     drop(&type);
@@ -423,7 +437,7 @@ static void movement(int which, int kind, int way, int count, int in_place) {
             }
         }
     void *s = places_itself && !from_root ? MPI_IN_PLACE : send.start, *d = places_itself && from_root ? MPI_IN_PLACE : recv.start;
-    MPI_Datatype st = send.type.handle, rt = recv.type.handle;
+    MPI_Datatype st = send.type.handle, rt = way == SAME ? st : recv.type.handle;
     int sc = out[rank], rc = in[rank], code;
     begin();
     switch (which) {
@@ -447,6 +461,8 @@ static void movements(int which) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int way = 0; way < WAYS; way++) {
             if (way != BOTH && (kind <= DUPLICATE || kind == EMPTY)) continue;
+            /* One handle for both sides; how far apart a column's elements are follows from their number. */
+            if (way == SAME && (kind == COLUMN || which == BCAST)) continue;
             /* Where ranks describe their blocks unlike, Open MPI's own choice differs between them, and they hang. */
             if (way == MIXED && which == ALLGATHERV) continue;
             /* Longer messages of such elements may be cut off in MPICH 4.0. */

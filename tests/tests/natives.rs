@@ -155,6 +155,11 @@ crossed! {
 #[test]
 fn those_of_open_mpi_stay_in_their_memory() {
     cross_few(Mpi::OpenMpi, 3, &[Collective::Allreduce]);
+    cross_few(
+        Mpi::OpenMpi,
+        4,
+        &[Collective::Allgather, Collective::Alltoall],
+    );
 }
 
 #[test]

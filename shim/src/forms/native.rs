@@ -24,18 +24,16 @@ pub unsafe fn run<N: Number>(
     as_it_came: impl Fn() -> c_int,
 ) -> c_int {
     let is_int = TypeId::of::<N>() == TypeId::of::<c_int>();
-    // SAFETY: the caller promises valid arguments of this collective on `comm`; broadcasts and alltoalls move the same
-    // bytes between the same ranks, see `steer`.
+    // SAFETY: the caller promises valid arguments of this collective on `comm`; broadcasts, alltoalls and allgathers move the
+    // same bytes between the same ranks, see `steer`.
     let otherwise = unsafe {
         match *arguments {
             Arguments::Reduction(of) => reduce(world, library, collective, of, comm),
             Arguments::Bcast { all, root } if is_int => {
                 Some(steer::bcast_as_bytes(world, all, root, comm))
             }
-            Arguments::Blocks { send, recv, .. }
-                if is_int && collective == Collective::Alltoall =>
-            {
-                steer::alltoall_as_bytes(world, send, recv, comm)
+            Arguments::Blocks { send, recv, .. } if is_int => {
+                steer::blocks_as_bytes(world, collective, (send, recv), comm)
             }
             Arguments::Types { .. } => {
                 unreachable!("the library has no algorithm of its own to choose for an alltoallw")
