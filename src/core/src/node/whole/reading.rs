@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::across::Origin;
 use super::memory::{Buffers, Case, Content, Found, Order};
 use super::run::CALLS;
 use super::{COLLECTIVES, ONE_NODE, compare};
@@ -33,7 +34,7 @@ struct Rank {
     /// Whether the ranks have agreed in this call that all can read.
     agreed: bool,
     /// What came out of the calls that are over; `None` where it stopped.
-    results: Vec<Option<Vec<Option<Content>>>>,
+    results: Vec<Option<Origin>>,
 }
 
 /// The ranks of a node, and which of them cannot read.
@@ -46,11 +47,7 @@ struct Node<'a> {
 }
 
 /// Runs a case; for each rank what comes out of each call.
-fn run(
-    case: &Case,
-    blind: Option<usize>,
-    change: Change,
-) -> Found<Vec<Vec<Option<Vec<Option<Content>>>>>> {
+fn run(case: &Case, blind: Option<usize>, change: Change) -> Found<Vec<Vec<Option<Origin>>>> {
     let n = case.n_ranks();
     let rank = |_| Rank {
         left: VecDeque::new(),
