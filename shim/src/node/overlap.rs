@@ -1,14 +1,13 @@
-//! What a leader does for its node while it runs a schedule with the other leaders.
-//!
-//! Before the schedule reads a part of the leader's input, the node combines it; once a part of the output
-//! is final, the node gets it, where there is room, and else later: the leader never waits for
-//! that, because a rank of its node may still wait for what the leader has yet to combine.
+//! What a leader does for its node while it runs a schedule with the other leaders, as [`colltune_core::node::overlap`]
+//! says.
 
 use std::ffi::c_int;
 
+use colltune_core::algorithm::program::Span;
 use colltune_core::catalogue::Scheduled;
 use colltune_core::node::between::turns;
 use colltune_core::node::blocks::Blocks;
+use colltune_core::node::overlap::{final_at, wanted};
 use colltune_core::node::phase::Phase;
 use colltune_core::node::stage::{Inside, overlapping};
 
@@ -62,7 +61,7 @@ impl Phases<'_, '_> {
         let Team { map, reach, .. } = &mut **team;
         let (map, elements, segment) = (&*map, &*elements, segment.as_deref());
         let cut = Blocks::One.cut(view.block, elements.unit_bytes);
-        let (wanted, comes) = turns(&between, map.node, map.nodes.len(), cut.pieces);
+        let (combined, comes) = turns(&between, map.node, map.nodes.len(), cut.pieces);
         let parts = overlapping(&call, map);
         let phase = |inside: Option<Inside<'static>>, turn| {
             let (segment, inside) = (segment?, inside?);
@@ -79,7 +78,7 @@ impl Phases<'_, '_> {
             Some(unsafe { RunningPhase::new(elements, segment, phase, data, None) })
         };
         let mut node = NodePhases {
-            combining: phase(parts.combining, wanted),
+            combining: phase(parts.combining, combined),
             giving: phase(parts.giving, comes),
         };
         let mut result = Ok(());
@@ -98,16 +97,11 @@ impl Phases<'_, '_> {
 }
 
 impl Overlap for NodePhases<'_, '_, '_> {
-    fn wanted(&mut self, call: &ScheduledCall, first: u32, len: u32) -> Result<(), c_int> {
+    fn wanted(&mut self, call: &ScheduledCall, chunks: &Span) -> Result<(), c_int> {
         let Some(combining) = &mut self.combining else {
             return Ok(());
         };
-        let (first, len) = (u64::from(first), u64::from(len));
-        let (start, end) = (call.lengths.start(first), call.lengths.start(first + len));
-        // Pieces are combined in one order, so those before a wanted one are, too.
-        if start < end {
-            combining.step_past(start, end);
-        }
+        combining.step_to(wanted(combining.phase(), &call.lengths, chunks));
         combining.goes_on()
     }
 
@@ -116,29 +110,12 @@ impl Overlap for NodePhases<'_, '_, '_> {
         let Some(giving) = self.giving.as_mut().filter(|_| combined) else {
             return;
         };
-        while let Some((start, end)) = giving.next_units() {
-            if final_at(call, start, end) > at as u32 || !giving.has_room() {
+        while let Some(units) = giving.next_units() {
+            let is_final = final_at(call.program, &call.lengths, units) <= at as u32;
+            if !is_final || !giving.has_room() {
                 return;
             }
             giving.step();
         }
     }
-}
-
-/// The place of the last operation that writes one of these units of the output.
-fn final_at(call: &ScheduledCall, start: u64, end: u64) -> u32 {
-    let all = &call.program.final_at;
-    let begins = |chunk: usize| call.lengths.start(chunk as u64);
-    // The first chunk that ends behind the start.
-    let (mut low, mut high) = (0, all.len());
-    while low < high {
-        let middle = (low + high) / 2;
-        if begins(middle + 1) > start {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    let within = (low..all.len()).take_while(|chunk| begins(*chunk) < end);
-    within.map(|chunk| all[chunk]).max().unwrap_or(0)
 }

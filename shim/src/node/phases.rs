@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use colltune_core::catalogue::{Crossing, OnNodes, Scheduled};
 use colltune_core::node::collected::moves_blocks;
+use colltune_core::node::overlap::OVERLAPPED_ABOVE;
 use colltune_core::node::phase::Phase;
 use colltune_core::node::stage::{Among, Call, Inside, OUTPUT, Stage, stages};
 
@@ -38,9 +39,6 @@ pub struct Phases<'a, 'b> {
     /// result of the library's reduce; or for the input of an alltoall in place.
     pub spare: *mut u8,
 }
-
-/// From so many bytes on what happens inside the nodes and between them is interleaved.
-const OVERLAPPED_ABOVE: u64 = 8 << 10;
 
 impl Phases<'_, '_> {
     /// # Safety

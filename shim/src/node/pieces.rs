@@ -93,10 +93,13 @@ impl<'a, 'b, 'c> RunningPhase<'a, 'b, 'c> {
         Some((first, first + units))
     }
 
-    /// Runs the steps of all pieces up to the last that holds one of these units.
-    pub fn step_past(&mut self, start: u64, end: u64) {
-        let wanted = self.phase.taken_with(start, end);
-        while self.taken < wanted {
+    pub fn phase(&self) -> &Phase<'a> {
+        &self.phase
+    }
+
+    /// Runs the steps of pieces until so many are over.
+    pub fn step_to(&mut self, pieces: u64) {
+        while self.taken < pieces {
             self.step();
         }
     }

@@ -16,7 +16,7 @@ pub trait Overlap {
     /// Chunks of the input are about to be read.
     ///
     /// Errors: they cannot be provided any more.
-    fn wanted(&mut self, call: &ScheduledCall, first: u32, len: u32) -> Result<(), c_int>;
+    fn wanted(&mut self, call: &ScheduledCall, chunks: &Span) -> Result<(), c_int>;
     /// An operation has ended.
     fn ended(&mut self, call: &ScheduledCall, at: usize);
 }
@@ -24,7 +24,7 @@ pub trait Overlap {
 /// Nobody: the input is there, and the output is looked at afterwards.
 impl Overlap for () {
     #[inline(always)]
-    fn wanted(&mut self, _: &ScheduledCall, _: u32, _: u32) -> Result<(), c_int> {
+    fn wanted(&mut self, _: &ScheduledCall, _: &Span) -> Result<(), c_int> {
         Ok(())
     }
     #[inline(always)]
@@ -61,17 +61,10 @@ impl ScheduledCall<'_> {
         let mut result = Ok(());
         let mut wanted = |span: &Span| {
             if span.buffer == Buffer::Input && result.is_ok() {
-                result = watch.wanted(self, span.first, span.len);
+                result = watch.wanted(self, span);
             }
         };
-        match operation {
-            Operation::Send { what, .. } => self.program.each(what, &mut wanted),
-            Operation::Reduce { source, target, .. } | Operation::Copy { source, target } => {
-                wanted(source);
-                wanted(target);
-            }
-            Operation::Receive { .. } | Operation::Wait { .. } | Operation::WaitAll => {}
-        }
+        self.program.reads(operation, &mut wanted);
         result
     }
 

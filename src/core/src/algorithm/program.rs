@@ -165,6 +165,19 @@ impl Program {
         self.staged_chunks.len()
     }
 
+    /// Hands over the spans that an operation reads, or combines with.
+    #[inline(always)]
+    pub fn reads(&self, operation: &Operation, visit: &mut impl FnMut(&Span)) {
+        match operation {
+            Operation::Send { what, .. } => self.each(what, visit),
+            Operation::Reduce { source, target, .. } | Operation::Copy { source, target } => {
+                visit(source);
+                visit(target);
+            }
+            Operation::Receive { .. } | Operation::Wait { .. } | Operation::WaitAll => {}
+        }
+    }
+
     /// Hands over the spans of a message.
     pub fn each(&self, message: &Message, visit: &mut impl FnMut(&Span)) {
         match *message {

@@ -9,7 +9,7 @@
 //! [`stage`] says what each rank does in a call, [`phase`] which steps a stage inside its node takes ([`kind`]), on the
 //! pieces of a message as [`blocks`] has them, [`single_copy`] which it takes where ranks read each other's buffers; [`map`]
 //! who shares a node, [`layout`] where everything lies, [`on_nodes`] who carries what between the nodes, [`between`] which
-//! schedule runs there. The shim does the loads and stores.
+//! schedule runs there, [`overlap`] what a leader does for its node meanwhile. The shim does the loads and stores.
 
 pub mod between;
 pub mod blocks;
@@ -18,6 +18,7 @@ pub mod kind;
 pub mod layout;
 pub mod map;
 pub mod on_nodes;
+pub mod overlap;
 pub mod phase;
 pub mod single_copy;
 pub mod stage;

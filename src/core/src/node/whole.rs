@@ -9,6 +9,7 @@
 mod memory;
 
 mod across;
+mod leading;
 mod messages;
 mod node;
 mod reading;

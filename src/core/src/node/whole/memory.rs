@@ -160,9 +160,15 @@ impl Buffers {
         self.awaited.extend(all);
     }
 
-    pub fn arrive(&mut self, at: At, contents: &[Content]) -> Found<()> {
-        for (unit, content) in (0..).zip(contents) {
+    pub fn no_longer_awaits(&mut self, at: At, units: u64) {
+        for unit in 0..units {
             self.awaited.remove(&self.location(at, unit));
+        }
+    }
+
+    pub fn arrive(&mut self, at: At, contents: &[Content]) -> Found<()> {
+        self.no_longer_awaits(at, contents.len() as u64);
+        for (unit, content) in (0..).zip(contents) {
             self.write(at, unit, Some(content.clone()))?;
         }
         Ok(())

@@ -55,6 +55,35 @@ impl<'a> Running<'a> {
         self.first + self.phase.cut.pieces
     }
 
+    pub fn phase(&self) -> &Phase<'a> {
+        &self.phase
+    }
+
+    /// Pieces whose steps are over.
+    pub fn over(&self) -> u64 {
+        self.asked - u64::from(self.is_within())
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.over() == self.phase.cut.pieces
+    }
+
+    /// Whether some steps of a piece are left.
+    pub fn is_within(&self) -> bool {
+        !self.steps.is_empty()
+    }
+
+    /// The units of the next piece: the first and the one behind the last.
+    pub fn next_units(&self) -> (u64, u64) {
+        let (first, units) = self.phase.extent(self.over());
+        (first, first + units)
+    }
+
+    /// Whether the next piece finds its cell free.
+    pub fn has_room(&self, shared: &Shared) -> bool {
+        shared.has_room(self.phase.place, self.first + self.over())
+    }
+
     /// The next step; `None` at the end.
     pub fn next(&mut self) -> Option<MemoryStep> {
         while self.steps.is_empty() && self.asked < self.phase.cut.pieces {

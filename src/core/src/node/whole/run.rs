@@ -3,13 +3,16 @@
 use std::collections::VecDeque;
 
 use super::across::{Origin, cross};
+use super::leading::{Leading, Messages};
 use super::memory::{Buffers, Case, Found, Order};
 use super::messages::{Network, Posted};
 use super::node::{Running, Shared};
-use crate::node::between::{message_bytes, messages};
+use crate::catalogue::Crossing;
+use crate::node::between::{message_bytes, messages, turns};
+use crate::node::kind::Kind;
 use crate::node::map::NodeMap;
 use crate::node::phase::Phase;
-use crate::node::stage::{At, OUTPUT, Stage, overlapping, stages};
+use crate::node::stage::{At, Inside, OUTPUT, Stage, overlapping, stages};
 use crate::select::mix;
 
 /// Calls in a row: a rank begins the next when it is through, while others are in the one before.
@@ -21,6 +24,8 @@ pub struct Rank<'a> {
     pub left: VecDeque<Stage<'a>>,
     pub buffers: Buffers,
     inside: Option<Running<'a>>,
+    /// Where it leads its node in a call whose stages go on at once.
+    leading: Option<Leading<'a>>,
     /// Of its next phase on the node.
     ticket: u64,
     phases: usize,
@@ -35,6 +40,7 @@ pub struct World<'c, 'a> {
     pub ranks: Vec<Rank<'a>>,
     nodes: Vec<Shared>,
     network: Network,
+    leaders: Messages,
     change: &'c dyn Fn(usize, &mut VecDeque<Stage>),
 }
 
@@ -49,6 +55,7 @@ pub fn run(case: &Case, change: &dyn Fn(usize, &mut VecDeque<Stage>)) -> Found<V
         left: VecDeque::new(),
         buffers: Buffers::default(),
         inside: None,
+        leading: None,
         ticket: 1,
         phases: 0,
         posted: Posted::default(),
@@ -60,10 +67,11 @@ pub fn run(case: &Case, change: &dyn Fn(usize, &mut VecDeque<Stage>)) -> Found<V
         ranks: ranks.collect(),
         nodes: nodes.collect(),
         network: Network::default(),
+        leaders: Messages::default(),
         change,
     };
     for rank in 0..n {
-        world.begin(rank, 0);
+        world.begin(rank, 0)?;
     }
     let mut draw = 0;
     while world.any_steps(&mut draw)? {}
@@ -78,25 +86,60 @@ pub fn run(case: &Case, change: &dyn Fn(usize, &mut VecDeque<Stage>)) -> Found<V
 }
 
 impl<'a> World<'_, 'a> {
-    fn begin(&mut self, number: usize, call: u64) {
+    fn begin(&mut self, number: usize, call: u64) -> Found<()> {
         let rank = &mut self.ranks[number];
         rank.buffers = Buffers::new(self.case, rank.map, call);
         let call = self.case.call(number);
         if self.case.overlaps {
             let parts = overlapping(&call, rank.map);
-            let stages = [
-                parts.combining.map(Stage::Inside),
-                parts.across.map(Stage::Across),
-                parts.giving.map(Stage::Inside),
-            ];
-            rank.left.extend(stages.into_iter().flatten());
+            if let Some(across) = parts.across {
+                let combining = self.phase(number, parts.combining)?;
+                let giving = self.phase(number, parts.giving)?;
+                let phases = (combining, giving);
+                let rank = &mut self.ranks[number];
+                rank.leading = Some(Leading::new(self.case, rank.map, across, phases));
+                return Ok(());
+            }
+            let stages = [parts.combining, parts.giving].into_iter().flatten();
+            rank.left.extend(stages.map(Stage::Inside));
         } else {
             let Ok(()) = stages(&call, rank.map, &mut |stage| {
                 rank.left.push_back(stage);
                 Ok::<(), std::convert::Infallible>(())
             });
         }
-        (self.change)(number, &mut rank.left);
+        (self.change)(number, &mut self.ranks[number].left);
+        Ok(())
+    }
+
+    /// What a rank's next stage on its node is to it, with the next tickets; `None` where it is alone there.
+    fn phase(&mut self, number: usize, inside: Option<Inside<'a>>) -> Found<Option<Running<'a>>> {
+        let (case, rank) = (self.case, &mut self.ranks[number]);
+        let (place, n_here) = (rank.map.place, rank.map.n_here());
+        let Some(inside) = inside.filter(|_| n_here > 1) else {
+            return Ok(None);
+        };
+        let who = (place, n_here);
+        let mut phase = match inside.fits_a_line(case.unit_bytes) && !case.overlaps {
+            true => Phase::in_one_piece(&inside, who),
+            false => Phase::new(&inside, who, case.unit_bytes),
+        };
+        phase.holed = case.is_holed(number);
+        if let (true, Some(Crossing::Schedule(between))) = (case.overlaps, case.own.crossing()) {
+            let (map, pieces) = (rank.map, phase.cut.pieces);
+            let (combined, comes) = turns(&between, map.node, map.nodes.len(), pieces);
+            phase.turn = match inside.kind {
+                Kind::Bcast { .. } => comes,
+                _ => combined,
+            };
+        }
+        if !self.nodes[rank.map.node].agrees(rank.phases, &phase) {
+            return Err(format!("rank {number} does what others of its node do not"));
+        }
+        rank.phases += 1;
+        let running = Running::new(inside, phase, rank.ticket);
+        rank.ticket = running.next_ticket();
+        Ok(Some(running))
     }
 
     /// Lets the first rank that can take a step; false where none can.
@@ -129,36 +172,33 @@ impl<'a> World<'_, 'a> {
             network.deliver(posted, buffers)?;
         }
         let node = &mut self.nodes[rank.map.node];
+        if let Some(leading) = &mut rank.leading {
+            return match leading.step(node, buffers, &mut self.leaders)? {
+                Some(went_on) => Ok(went_on),
+                None => {
+                    rank.leading = None;
+                    self.ends(number)
+                }
+            };
+        }
         if let Some(inside) = &mut rank.inside {
             if inside.next().is_some() {
                 return inside.step(node, buffers, |buffers, units| {
                     network.arrive(posted, buffers, units)
                 });
             }
-            rank.ticket = inside.next_ticket();
             rank.inside = None;
             rank.left.pop_front();
             return Ok(true);
         }
         let Some(&stage) = rank.left.front() else {
-            return Ok(self.ends(number));
+            return self.ends(number);
         };
         match stage {
             Stage::Inside(inside) => {
-                let (place, n_here) = (rank.map.place, rank.map.n_here());
                 // A rank that is alone on its node has nobody to do anything with.
-                if n_here > 1 {
-                    let who = (place, n_here);
-                    let mut phase = match inside.fits_a_line(case.unit_bytes) {
-                        true => Phase::in_one_piece(&inside, who),
-                        false => Phase::new(&inside, who, case.unit_bytes),
-                    };
-                    phase.holed = case.is_holed(number);
-                    if !node.agrees(rank.phases, &phase) {
-                        return Err(format!("rank {number} does what others of its node do not"));
-                    }
-                    rank.phases += 1;
-                    rank.inside = Some(Running::new(inside, phase, rank.ticket));
+                if let Some(running) = self.phase(number, Some(inside))? {
+                    self.ranks[number].inside = Some(running);
                     return Ok(true);
                 }
             }
@@ -193,18 +233,18 @@ impl<'a> World<'_, 'a> {
     }
 
     /// Ends a call; false behind the last one.
-    fn ends(&mut self, number: usize) -> bool {
+    fn ends(&mut self, number: usize) -> Found<bool> {
         let rank = &mut self.ranks[number];
         let ended = rank.results.len() as u64;
         if ended == CALLS {
-            return false;
+            return Ok(false);
         }
         let output = std::mem::take(&mut rank.buffers).output;
         rank.results.push(output);
         if ended + 1 < CALLS {
-            self.begin(number, ended + 1);
+            self.begin(number, ended + 1)?;
         }
-        true
+        Ok(true)
     }
 }
 
