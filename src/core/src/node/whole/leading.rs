@@ -11,6 +11,7 @@ use crate::algorithm::program::{Message, Operation, Program, Span};
 use crate::algorithm::row::InPlace;
 use crate::algorithm::schedule::{self, Order};
 use crate::catalogue::Crossing;
+use crate::collective::Collective;
 use crate::node::map::NodeMap;
 use crate::node::overlap::{final_at, wanted};
 use crate::node::stage::{Across, At};
@@ -78,7 +79,7 @@ impl<'a> Leading<'a> {
         };
         let (row, root) = (schedule.row(), map.node_of[case.root]);
         let mut members: Vec<usize> = map.nodes.iter().map(|ranks| ranks[0]).collect();
-        if case.collective != crate::collective::Collective::Allreduce {
+        if case.collective != Collective::Allreduce {
             members[root] = case.root;
         }
         let (n, bytes) = (members.len(), across.units * case.unit_bytes);
