@@ -180,8 +180,9 @@ impl Belief {
         }
     }
 
-    /// What the data alone say of these arms, and the variance that they share with the default. Of those without data
-    /// the untried ones are unseen, and a run tells them with the variance `of_run`; the others never apply.
+    /// What the data alone say of these arms, and the variance that they share with the default. Those that nothing was
+    /// compared with, and the untried ones, are unseen, and a run tells them with the variance `of_run`; what has neither
+    /// calls nor is untried never applies.
     pub fn contestants(
         &self,
         arms: &[usize],
@@ -194,8 +195,8 @@ impl Belief {
             let arm = &self.arms[arm];
             let kin = ((collective.index() as u32) << 16) | u32::from(arm.variant);
             let Some(data) = arm.data else {
-                let is_untried = untried.contains(&arm.variant);
-                return is_untried.then(|| Contestant::unseen(kin, of_run));
+                let applies = arm.calls > 0 || untried.contains(&arm.variant);
+                return applies.then(|| Contestant::unseen(kin, of_run));
             };
             let stalls = arm.stalls.mean() - self.default_stalls.mean();
             let own = match data.shared {

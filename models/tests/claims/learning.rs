@@ -432,6 +432,22 @@ fn what_was_given_up_is_open_again_where_a_cell_is_new_or_the_default_has_change
 }
 
 #[test]
+fn a_cell_in_which_the_default_was_never_timed_is_not_given_up() {
+    let settings = settings("");
+    let mut evidence = program(&settings, 0.05, 10, 1.0, 1);
+    assert!(!trained(&evidence, &settings).nothing_to_gain.is_empty());
+    // Where most of the time goes, in runs of few calls.
+    let without = runs(&settings, 1 << 22, &[], 10, 64);
+    evidence.extend(without.into_iter().filter_map(|row| {
+        (row.variant != 0).then_some(Evidence {
+            level_ns: 100.0 * row.level_ns,
+            ..row
+        })
+    }));
+    assert_eq!(trained(&evidence, &settings).nothing_to_gain, "");
+}
+
+#[test]
 fn what_runs_before_a_shift_said_is_forgotten_within_four_runs() {
     let settings = settings("");
     let mut evidence = runs(&settings, 64, &[(1, 0.4)], 14, 600);

@@ -24,7 +24,7 @@ use crate::catalogue::{self, Crossing, OnNodes, Own};
 use crate::collective::Collective;
 use crate::library::{Library, Product};
 use across::{Origin, promised};
-use memory::{Case, Found, Order};
+use memory::{Case, Found, Haste, Order};
 use run::run;
 
 /// Runs a case, and says what is wrong in the end.
@@ -161,6 +161,7 @@ fn each(collective: Collective, own: OnNodes, visit: &mut dyn FnMut(&Case)) {
                             holed,
                             order,
                             eager,
+                            haste: None,
                         });
                     }
                 }
@@ -230,6 +231,7 @@ fn a_stage_that_one_rank_leaves_out_is_found_out() {
                 holed: false,
                 order: Order::Lowest,
                 eager: false,
+                haste: None,
             };
             for rank in 0..nodes_of_ranks.len() {
                 for skipped in 0.. {
@@ -277,6 +279,7 @@ fn a_result_in_another_place_is_found_out() {
                 holed: false,
                 order: Order::Highest,
                 eager: false,
+                haste: None,
             };
             let result = check(&case, &|_, stages| {
                 for stage in stages {
@@ -288,6 +291,41 @@ fn a_result_in_another_place_is_found_out() {
                 }
             });
             assert!(result.is_err(), "{collective} by {name}");
+        }
+    }
+}
+
+#[test]
+fn a_leader_that_reads_or_gives_too_early_is_found_out() {
+    let nodes_of_ranks: &[u32] = &[0, 0, 0, 1, 1, 1, 2, 2];
+    for (collective, haste) in [
+        (Collective::Allreduce, Haste::Reads),
+        (Collective::Reduce, Haste::Reads),
+        (Collective::Allreduce, Haste::Gives),
+        (Collective::Bcast, Haste::Gives),
+    ] {
+        for (name, own) in hierarchical(collective, 3) {
+            if !matches!(own, OnNodes::Leaders(Crossing::Schedule(_))) {
+                continue;
+            }
+            let is_found = (0..8).any(|seed| {
+                let case = Case {
+                    nodes_of_ranks,
+                    collective,
+                    own,
+                    block: 9,
+                    unit_bytes: 12 << 10,
+                    root: 0,
+                    in_place: false,
+                    overlaps: true,
+                    holed: false,
+                    order: Order::Drawn(seed),
+                    eager: false,
+                    haste: Some(haste),
+                };
+                check(&case, &|_, _| {}).is_err()
+            });
+            assert!(is_found, "{collective} by {name}: {haste:?}");
         }
     }
 }

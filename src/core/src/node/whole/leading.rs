@@ -1,9 +1,8 @@
 //! A leader that runs a schedule with the other leaders while its node combines and gets pieces: operations of the
 //! schedule and steps in the node's memory, one at a time.
 
-use std::collections::HashMap;
-
-use super::memory::{Buffers, Case, Content, Found};
+use super::memory::{Buffers, Case, Content, Found, Haste};
+use super::messages::Network;
 use super::node::{Running, Shared};
 use crate::algorithm::lengths::Lengths;
 use crate::algorithm::plan::Plan;
@@ -15,19 +14,6 @@ use crate::collective::Collective;
 use crate::node::map::NodeMap;
 use crate::node::overlap::{final_at, wanted};
 use crate::node::stage::{Across, At};
-
-/// The messages between leaders: the k-th that one sends another is the k-th that this one receives of it.
-#[derive(Default)]
-pub struct Messages {
-    channels: HashMap<(usize, usize), Channel>,
-}
-
-#[derive(Default)]
-struct Channel {
-    sent: Vec<Vec<Content>>,
-    /// How many have been asked for.
-    awaited: usize,
-}
 
 /// A message under way: the channel, which of its messages it is, and what it carries.
 #[derive(Clone, Copy)]
@@ -57,6 +43,7 @@ pub struct Leading<'a> {
     pub giving: Option<Running<'a>>,
     /// All of the node's is combined before the schedule begins.
     combines_first: bool,
+    haste: Option<Haste>,
     /// Whether the schedule takes its input from a copy, and that copy.
     copies_input: bool,
     input: Vec<Content>,
@@ -101,6 +88,7 @@ impl<'a> Leading<'a> {
             lengths,
             across,
             own: map.node,
+            haste: case.haste,
             combines_first: case.call(members[map.node]).in_place,
             members,
             combining,
@@ -180,7 +168,7 @@ impl<'a> Leading<'a> {
         &mut self,
         node: &mut Shared,
         buffers: &mut Buffers,
-        messages: &mut Messages,
+        network: &mut Network,
     ) -> Found<Option<bool>> {
         let Some(&operation) = self.program.operations.get(self.at) else {
             return self.finishes(node, buffers);
@@ -197,14 +185,15 @@ impl<'a> Leading<'a> {
             let all = (0..self.across.units).map(|unit| buffers.take(self.across.result, unit));
             self.input = all.collect::<Found<_>>()?;
         }
-        let went_on = self.operate(operation, buffers, messages)?;
+        let went_on = self.operate(operation, buffers, network)?;
         self.ended = went_on;
         Ok(Some(went_on))
     }
 
     /// Pieces that are to be combined before an operation.
     fn wanted_by(&self, operation: &Operation) -> u64 {
-        let Some(combining) = &self.combining else {
+        let waits = self.haste != Some(Haste::Reads);
+        let Some(combining) = self.combining.as_ref().filter(|_| waits) else {
             return 0;
         };
         if self.combines_first {
@@ -225,7 +214,7 @@ impl<'a> Leading<'a> {
         if let Some(giving) = self.giving.as_mut().filter(|_| combined) {
             let is_final = |units| {
                 let last = final_at(&self.program, &self.lengths, units);
-                last <= self.at as u32
+                last <= self.at as u32 || self.haste == Some(Haste::Gives)
             };
             let begins = !giving.is_within() && !giving.is_over();
             if giving.is_within()
@@ -261,23 +250,23 @@ impl<'a> Leading<'a> {
         &mut self,
         operation: Operation,
         buffers: &mut Buffers,
-        messages: &mut Messages,
+        network: &mut Network,
     ) -> Found<bool> {
         match operation {
             Operation::Receive {
                 request,
                 from,
                 into,
-            } => self.post((request, from, true), into, buffers, messages)?,
+            } => self.post((request, from, true), into, buffers, network)?,
             Operation::Send { request, to, what } => {
-                self.post((request, to, false), what, buffers, messages)?;
+                self.post((request, to, false), what, buffers, network)?;
             }
             Operation::Wait { request } => {
-                return self.waits([request as usize], buffers, messages);
+                return self.waits([request as usize], buffers, network);
             }
             Operation::WaitAll => {
                 let all = 0..self.requests.len();
-                return self.waits(all, buffers, messages);
+                return self.waits(all, buffers, network);
             }
             Operation::Reduce {
                 source,
@@ -317,7 +306,7 @@ impl<'a> Leading<'a> {
         (request, peer, receives): (u32, u32, bool),
         message: Message,
         buffers: &mut Buffers,
-        messages: &mut Messages,
+        network: &mut Network,
     ) -> Found<()> {
         let spans = self.spans(message);
         let units: u64 = spans.iter().map(|span| self.units(*span).1).sum();
@@ -327,21 +316,18 @@ impl<'a> Leading<'a> {
         }
         let (own, peer) = (self.members[self.own], self.members[peer as usize]);
         let channel = if receives { (peer, own) } else { (own, peer) };
-        let between = messages.channels.entry(channel).or_default();
         let index = if receives {
             for (at, units) in self.buffers_of(message) {
                 buffers.awaits(at, units);
             }
-            between.awaited += 1;
-            between.awaited - 1
+            network.awaits(channel, units)
         } else {
             let contents = spans.iter().map(|span| self.read(buffers, *span));
             let contents = contents.collect::<Found<Vec<_>>>()?.concat();
             for (at, units) in self.buffers_of(message) {
                 buffers.send(at, units);
             }
-            between.sent.push(contents);
-            between.sent.len() - 1
+            network.sends(channel, contents)
         };
         self.requests[request as usize] = Some(Request {
             channel,
@@ -357,16 +343,13 @@ impl<'a> Leading<'a> {
         &mut self,
         requests: impl IntoIterator<Item = usize>,
         buffers: &mut Buffers,
-        messages: &Messages,
+        network: &Network,
     ) -> Found<bool> {
         let all: Vec<usize> = requests.into_iter().collect();
         let has_come = |request: &usize| {
-            self.requests[*request].is_none_or(|request| {
-                let channel = &messages.channels[&request.channel];
-                match request.receives {
-                    true => channel.sent.len() > request.index,
-                    false => channel.awaited > request.index,
-                }
+            self.requests[*request].is_none_or(|request| match request.receives {
+                true => network.sent(request.channel, request.index).is_some(),
+                false => network.is_awaited(request.channel, request.index),
             })
         };
         if !all.iter().all(has_come) {
@@ -383,7 +366,8 @@ impl<'a> Leading<'a> {
                 }
             }
             if request.receives {
-                let mut contents = &messages.channels[&request.channel].sent[request.index][..];
+                let sent = network.sent(request.channel, request.index);
+                let mut contents = sent.unwrap_or_default();
                 for span in self.spans(request.message) {
                     let units = self.units(span).1 as usize;
                     if units > contents.len() {

@@ -6,6 +6,7 @@ use crate::catalogue::OnNodes;
 use crate::collective::Collective;
 use crate::node::map::NodeMap;
 use crate::node::stage::{At, Buffer, Call, spare_units};
+use crate::select::mix;
 
 /// Who contributed which unit of its input, in the order in which they are combined.
 pub type Content = Vec<(usize, u64)>;
@@ -17,6 +18,30 @@ pub enum Order {
     Lowest,
     Highest,
     Drawn(u64),
+}
+
+impl Order {
+    /// The ranks in the order in which they are asked whether they can go on; `draw` counts.
+    pub fn ranks(self, n: usize, draw: &mut u64) -> impl Iterator<Item = usize> + use<> {
+        *draw += 1;
+        let first = match self {
+            Order::Drawn(seed) => (mix(seed, *draw) % n as u64) as usize,
+            Order::Lowest | Order::Highest => 0,
+        };
+        (0..n).map(move |turn| match self {
+            Order::Highest => n - 1 - turn,
+            _ => (first + turn) % n,
+        })
+    }
+}
+
+/// What a leader does too early, to be found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Haste {
+    /// Reads what its node has not combined yet.
+    Reads,
+    /// Gives its node what is not final yet.
+    Gives,
 }
 
 /// What is checked: calls in a row, and the nodes of the communicator's ranks.
@@ -34,6 +59,8 @@ pub struct Case<'a> {
     pub order: Order,
     /// Whether messages are in place as soon as both ends have posted them; else when they are waited for.
     pub eager: bool,
+    /// Of all leaders, where stages go on at once.
+    pub haste: Option<Haste>,
 }
 
 /// Units of one call are told from those of the next.

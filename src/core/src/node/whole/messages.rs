@@ -45,6 +45,31 @@ pub struct Posted {
 }
 
 impl Network {
+    /// The number of a message that is sent.
+    pub fn sends(&mut self, channel: (usize, usize), contents: Vec<Content>) -> usize {
+        let sent = &mut self.channels.entry(channel).or_default().sent;
+        sent.push(contents);
+        sent.len() - 1
+    }
+
+    /// The number of a message of so many units that is awaited.
+    pub fn awaits(&mut self, channel: (usize, usize), units: u64) -> usize {
+        let awaited = &mut self.channels.entry(channel).or_default().awaited;
+        awaited.push(units);
+        awaited.len() - 1
+    }
+
+    /// What was sent as a message of a number.
+    pub fn sent(&self, channel: (usize, usize), index: usize) -> Option<&[Content]> {
+        let sent = self.channels[&channel].sent.get(index);
+        sent.map(Vec::as_slice)
+    }
+
+    /// A send ends once its message is awaited.
+    pub fn is_awaited(&self, channel: (usize, usize), index: usize) -> bool {
+        self.channels[&channel].awaited.len() > index
+    }
+
     pub fn send(
         &mut self,
         posted: &mut Posted,
@@ -53,10 +78,8 @@ impl Network {
         (at, units): (At, u64),
     ) -> Found<()> {
         let contents = (0..units).map(|unit| buffers.take(at, unit));
-        let sent = &mut self.channels.entry(channel).or_default().sent;
-        sent.push(contents.collect::<Found<_>>()?);
+        let index = self.sends(channel, contents.collect::<Found<_>>()?);
         buffers.send(at, units);
-        let index = sent.len() - 1;
         posted.sends.push(End {
             channel,
             index,
@@ -77,11 +100,9 @@ impl Network {
         if !posted.sends.is_empty() {
             return Err("a receive is posted behind a send".to_owned());
         }
-        let awaited = &mut self.channels.entry(channel).or_default().awaited;
-        awaited.push(units);
         let end = End {
             channel,
-            index: awaited.len() - 1,
+            index: self.awaits(channel, units),
             at,
             units,
         };
@@ -105,8 +126,9 @@ impl Network {
         let open = &mut posted.receives[..receives];
         for receive in open.iter_mut().filter(|receive| !receive.delivered) {
             let end = receive.end;
-            let sent = self.channels[&end.channel].sent.get(end.index);
-            let Some(contents) = sent else { continue };
+            let Some(contents) = self.sent(end.channel, end.index) else {
+                continue;
+            };
             if contents.len() as u64 != end.units {
                 let (from, to) = end.channel;
                 return Err(format!(
@@ -133,7 +155,7 @@ impl Network {
             .partition_point(|receive| receive.before < units);
         let has_come = |receive: &Receive| {
             let end = receive.end;
-            self.channels[&end.channel].sent.len() > end.index
+            self.sent(end.channel, end.index).is_some()
         };
         if !posted.receives[..wanted].iter().all(has_come) {
             return Ok(false);
@@ -144,7 +166,7 @@ impl Network {
 
     /// Ends all messages, if they can end; whether they did. A send ends once it is received.
     pub fn finish(&self, posted: &mut Posted, buffers: &mut Buffers) -> Found<bool> {
-        let taken = |end: &End| self.channels[&end.channel].awaited.len() > end.index;
+        let taken = |end: &End| self.is_awaited(end.channel, end.index);
         if !self.arrive(posted, buffers, u64::MAX)? || !posted.sends.iter().all(taken) {
             return Ok(false);
         }

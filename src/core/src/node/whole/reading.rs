@@ -12,7 +12,6 @@ use crate::node::between::by_reading;
 use crate::node::map::NodeMap;
 use crate::node::single_copy::{Lent, Part, ReadStep, SingleCopy};
 use crate::node::stage::{At, Buffer, OUTPUT};
-use crate::select::mix;
 
 /// What is changed of the steps that a rank takes in a call.
 type Change<'a> = &'a dyn Fn(usize, u64, &mut VecDeque<ReadStep>);
@@ -111,19 +110,7 @@ impl Node<'_> {
 
     /// Lets the first rank that can take a step; false where none can.
     fn any_steps(&mut self, draw: &mut u64) -> Found<bool> {
-        let n = self.ranks.len();
-        let first = match self.case.order {
-            Order::Drawn(seed) => {
-                *draw += 1;
-                (mix(seed, *draw) % n as u64) as usize
-            }
-            Order::Lowest | Order::Highest => 0,
-        };
-        for turn in 0..n {
-            let rank = match self.case.order {
-                Order::Highest => n - 1 - turn,
-                _ => (first + turn) % n,
-            };
+        for rank in self.case.order.ranks(self.ranks.len(), draw) {
             if self.steps(rank)? {
                 return Ok(true);
             }
@@ -337,6 +324,7 @@ fn each(collective: Collective, visit: &mut dyn FnMut(&Case)) {
                             holed: false,
                             order,
                             eager: false,
+                            haste: None,
                         });
                     }
                 }
@@ -421,6 +409,7 @@ fn a_step_that_one_rank_leaves_out_is_found_out() {
             holed: false,
             order,
             eager: false,
+            haste: None,
         };
         let orders = (0..8).map(Order::Drawn);
         let orders: Vec<Order> = orders.chain([Order::Lowest, Order::Highest]).collect();

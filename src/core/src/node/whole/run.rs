@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::across::{Origin, cross};
-use super::leading::{Leading, Messages};
-use super::memory::{Buffers, Case, Found, Order};
+use super::leading::Leading;
+use super::memory::{Buffers, Case, Found};
 use super::messages::{Network, Posted};
 use super::node::{Running, Shared};
 use crate::catalogue::Crossing;
@@ -13,7 +13,6 @@ use crate::node::kind::Kind;
 use crate::node::map::NodeMap;
 use crate::node::phase::Phase;
 use crate::node::stage::{At, Inside, OUTPUT, Stage, overlapping, stages};
-use crate::select::mix;
 
 /// Calls in a row: a rank begins the next when it is through, while others are in the one before.
 pub const CALLS: u64 = 2;
@@ -40,7 +39,6 @@ pub struct World<'c, 'a> {
     pub ranks: Vec<Rank<'a>>,
     nodes: Vec<Shared>,
     network: Network,
-    leaders: Messages,
     change: &'c dyn Fn(usize, &mut VecDeque<Stage>),
 }
 
@@ -67,7 +65,6 @@ pub fn run(case: &Case, change: &dyn Fn(usize, &mut VecDeque<Stage>)) -> Found<V
         ranks: ranks.collect(),
         nodes: nodes.collect(),
         network: Network::default(),
-        leaders: Messages::default(),
         change,
     };
     for rank in 0..n {
@@ -144,19 +141,7 @@ impl<'a> World<'_, 'a> {
 
     /// Lets the first rank that can take a step; false where none can.
     fn any_steps(&mut self, draw: &mut u64) -> Found<bool> {
-        let n = self.ranks.len();
-        let first = match self.case.order {
-            Order::Drawn(seed) => {
-                *draw += 1;
-                (mix(seed, *draw) % n as u64) as usize
-            }
-            Order::Lowest | Order::Highest => 0,
-        };
-        for turn in 0..n {
-            let rank = match self.case.order {
-                Order::Highest => n - 1 - turn,
-                _ => (first + turn) % n,
-            };
+        for rank in self.case.order.ranks(self.ranks.len(), draw) {
             if self.steps(rank)? {
                 return Ok(true);
             }
@@ -173,7 +158,7 @@ impl<'a> World<'_, 'a> {
         }
         let node = &mut self.nodes[rank.map.node];
         if let Some(leading) = &mut rank.leading {
-            return match leading.step(node, buffers, &mut self.leaders)? {
+            return match leading.step(node, buffers, network)? {
                 Some(went_on) => Ok(went_on),
                 None => {
                     rank.leading = None;
