@@ -1,7 +1,8 @@
 //! From a description of a job to its outcome.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,8 +18,12 @@ use crate::program::program;
 
 /// Generous: other work may keep the machine busy. A hang is what it is there to end.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// What Open MPI 5's launcher says at times, before it starts anything; other projects' tests meet it, too.
-const LAUNCHER_FAILED: &str = "The PMIx server's listener thread failed to start";
+/// What Open MPI's launchers say at times before a program begins, 5.0 and 4.1 in this order; other projects'
+/// tests meet it, too.
+const LAUNCHER_FAILED: [&str; 2] = [
+    "The PMIx server's listener thread failed to start",
+    "orte_session_dir failed",
+];
 const RESTARTS: u32 = 3;
 /// Marks every process of a job; see [`sweep`]. Not a `COLLTUNE_` name: those are settings.
 const MARK: &str = "TESTED_JOB";
@@ -286,10 +291,13 @@ impl Job {
         launcher.extend(arguments);
         let mut outcome = self.start(&launcher);
         for _ in 0..RESTARTS {
-            if !outcome.stderr.contains(LAUNCHER_FAILED) {
+            let said = LAUNCHER_FAILED
+                .iter()
+                .find(|said| outcome.stderr.contains(**said));
+            let Some(said) = said else {
                 break;
-            }
-            println!("started again: {LAUNCHER_FAILED}");
+            };
+            println!("started again: {said}");
             outcome = self.start(&launcher);
         }
         outcome
@@ -356,6 +364,10 @@ impl Job {
             .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
             .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
             .envs(self.mpi.variables());
+        if self.mpi == Mpi::OpenMpi {
+            // All its jobs of a user make and remove one folder, and now and then one finds it gone.
+            command.env("OMPI_MCA_orte_tmpdir_base", open_folder(scratch.path()));
+        }
         command
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .env(MARK, &mark);
@@ -401,6 +413,15 @@ impl Job {
         let words = line.iter().map(|word| word.to_string_lossy().into_owned());
         variables.chain(words).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// A folder in which every user may write.
+fn open_folder(inside: &Path) -> PathBuf {
+    let folder = inside.join("open");
+    std::fs::create_dir(&folder)
+        .and_then(|()| std::fs::set_permissions(&folder, Permissions::from_mode(0o777)))
+        .unwrap_or_else(|error| panic!("failed to make {}: {error}", folder.display()));
+    folder
 }
 
 /// Whether the tests may play other users.
