@@ -7,6 +7,7 @@
 use std::cell::{Cell, UnsafeCell};
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -136,7 +137,7 @@ struct Slots {
     /// Those that can be used again.
     free: Vec<SlotPtr>,
     /// The handles of the communicators that the others belong to.
-    known: HashSet<u64>,
+    known: HashSet<u64, BuildHasherDefault<Spread>>,
 }
 
 #[derive(Clone, Copy)]
@@ -398,7 +399,32 @@ impl Drop for BeingFreed {
 
 #[inline(always)]
 fn place(handle: u64) -> usize {
-    (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
+    (spread(handle) >> 56) as usize
+}
+
+/// Spreads what handles differ by over the upper bits.
+#[inline(always)]
+fn spread(handle: u64) -> u64 {
+    handle.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// A hash of handles, which nobody chooses to collide.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("handles are numbers");
+    }
+
+    fn write_u64(&mut self, handle: u64) {
+        // A table looks at the lower bits, too.
+        self.0 = spread(handle).rotate_left(32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// A duplicate of a communicator starts without an attribute of ours.

@@ -24,7 +24,7 @@ pub const BARRIER: (Collective, Arguments) = (Collective::Barrier, Arguments::No
 pub fn run_barrier(
     tuner: &'static Tuner,
     comm: Comm,
-    default: impl Fn() -> c_int,
+    default: impl Fn() -> c_int + Copy,
 ) -> Option<c_int> {
     // SAFETY: the communicator has the members of the one that the program passed, in the same order.
     let native = move |_: &Collectives<c_int>, comm| unsafe { (tuner.pmpi.barrier)(comm) };
@@ -38,19 +38,27 @@ pub fn run<N: Number>(
     tuner: &'static Tuner,
     (collective, arguments): (Collective, Arguments),
     comm: Comm,
-    default: impl Fn() -> c_int,
+    default: impl Fn() -> c_int + Copy,
     native: impl Fn(&Collectives<N>, Comm) -> c_int,
 ) -> Option<c_int> {
-    if let Some(code) = repeat(tuner, collective, &arguments, comm) {
-        return Some(code);
-    }
-    let library = N::library(tuner.pmpi)?;
     // SAFETY: the application passed a communicator that it may use for this collective now.
     let state = unsafe { tuner.registry.find(comm) }?;
+    if let (Collective::Allreduce, Arguments::Reduction(reduction)) = (collective, &arguments) {
+        // SAFETY: the application passed these arguments to a collective on this communicator.
+        let code = unsafe { tuner.repeat_allreduce(state, reduction) };
+        if code.is_some() {
+            return code;
+        }
+    }
+    let library = N::library(tuner.pmpi)?;
     let n_ranks = state.n_ranks;
     let call = arguments.shared(tuner, collective, n_ranks);
-    let details = move || arguments.details(tuner, collective, n_ranks);
-    let decision = state.decider.decide(&tuner.rules, call, &details);
+    let decision = if state.decider.waits(call) {
+        Decision::Default
+    } else {
+        let details = move || arguments.details(tuner, collective, n_ranks);
+        state.decider.decide(&tuner.rules, call, &details)
+    };
     // What is going to be refused is taken back before it runs: the program's error handler may leave it, or call other
     // collectives here.
     let is_default = matches!(decision, Decision::Default)
@@ -65,7 +73,8 @@ pub fn run<N: Number>(
     if is_default && span.is_none() && tuner.rules.telling == Telling::Needed {
         return None;
     }
-    // Arguments go along by value, so that they need not lie in memory before.
+    // All go along by value, so that they need not lie in memory before.
+    let default = move || default();
     let native = move |comm| {
         let as_it_came = || native(library, comm);
         // SAFETY: only the communicator differs from what the caller promised to be valid, and it has
@@ -79,21 +88,6 @@ pub fn run<N: Number>(
         span,
     };
     Some(tuner.carry_out(state, call, &decision, &ways))
-}
-
-/// Runs an allreduce that is like the communicator's last one, where that has a short way; `None` where it is not.
-#[inline(always)]
-fn repeat(
-    tuner: &Tuner,
-    collective: Collective,
-    arguments: &Arguments,
-    comm: Comm,
-) -> Option<c_int> {
-    let (Collective::Allreduce, Arguments::Reduction(reduction)) = (collective, arguments) else {
-        return None;
-    };
-    // SAFETY: the application passed these arguments to a collective on this communicator.
-    unsafe { tuner.repeat_allreduce(reduction, comm) }
 }
 
 /// The library's own choice, as which [`run`] left a call, returned an error on this rank.

@@ -321,11 +321,13 @@ impl Tuner {
     /// Runs an allreduce that is like the communicator's last one; `None` where it has to go the long way.
     ///
     /// # Safety
-    /// The arguments are those of an MPI_Allreduce on `comm`.
+    /// The arguments are those of an MPI_Allreduce on this communicator.
     #[inline(always)]
-    pub unsafe fn repeat_allreduce(&self, operands: &Reduction, comm: Comm) -> Option<c_int> {
-        // SAFETY: the application passed a communicator that it may use for this collective now.
-        let state = unsafe { self.registry.find(comm) }?;
+    pub unsafe fn repeat_allreduce(
+        &self,
+        state: &mut State,
+        operands: &Reduction,
+    ) -> Option<c_int> {
         let repeat = state.repeat.filter(|repeat| repeat.is_like(operands))?;
         let Repeat { place, variant, .. } = repeat;
         state
@@ -349,9 +351,11 @@ impl Tuner {
             (under_way, span)
         });
         let families = state.families.on_nodes();
-        // SAFETY: the caller promises the arguments of an allreduce on `comm`; what the library would refuse is not
-        // like a call that was right.
-        Some(unsafe { repeat.run(self, comm, families, operands) })
+        // A copy, so that elsewhere they need not lie in memory.
+        let operands = *operands;
+        // SAFETY: the caller promises the arguments of an allreduce on this communicator; what the library would refuse
+        // is not like a call that was right.
+        Some(unsafe { repeat.run(self, state.comm, families, &operands) })
     }
 
     /// The call as our own algorithms take it; `None` for the other families.

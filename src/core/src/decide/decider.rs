@@ -18,7 +18,7 @@ use super::cell::CellState;
 use super::decision::{Chosen, Decision, Heeded, UnderWay};
 use super::hopeless::Hopeless;
 use super::impasse::{Impasse, Reason};
-use super::rules::{Rules, Telling};
+use super::rules::{Rules, SETUP_BYTES, Telling};
 use super::times::{FRESH_MAX, Words};
 use cells::Called;
 
@@ -35,6 +35,8 @@ pub struct Decider {
     young_bytes: u64,
     /// It was put off until this call.
     put_off_until: u64,
+    /// Calls before this number run `default` unless they move much; none before the first one was looked at.
+    waits_until: u64,
     agreed: Agreed,
     /// The same as it was in the set-up: a rank may make a cell before a review and the others behind it.
     set_up_with: Agreed,
@@ -79,6 +81,7 @@ impl Decider {
             tuned_from: u64::MAX,
             young_bytes: 0,
             put_off_until: 0,
+            waits_until: 0,
             agreed: Agreed::NOTHING,
             set_up_with: Agreed::NOTHING,
             hopeless: Hopeless::NOTHING,
@@ -113,6 +116,7 @@ impl Decider {
         self.tuned_from = u64::MAX;
         self.young_bytes = 0;
         self.put_off_until = 0;
+        self.waits_until = 0;
         self.agreed = Agreed::NOTHING;
         self.set_up_with = Agreed::NOTHING;
         self.cells_in_use = 0;
@@ -171,11 +175,27 @@ impl Decider {
         call: SharedCall,
         details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
+        if self.waits(call) {
+            return Decision::Default;
+        }
         if self.calls < self.tuned_from {
             return self.decide_young(rules, call, details);
         }
         self.calls += 1;
         self.decide_in_cell(rules, call, details)
+    }
+
+    /// Counts a call that comes before the set-up is due, and so runs `default`: most calls on communicators that live
+    /// for a few. Elsewhere nothing is counted, and [`Decider::decide`] is to be asked.
+    #[inline(always)]
+    pub fn waits(&mut self, call: SharedCall) -> bool {
+        let bytes = self.young_bytes + Rules::setup_bytes(call);
+        let waits = self.calls + 1 < self.waits_until && bytes < SETUP_BYTES;
+        if waits {
+            self.calls += 1;
+            self.young_bytes = bytes;
+        }
+        waits
     }
 
     /// The calls up to the one at which the set-up is due, and those behind one that was left.
@@ -188,6 +208,9 @@ impl Decider {
     ) -> Decision {
         if let Some(left) = self.under_way {
             return Decision::Unobserved(left);
+        }
+        if self.calls == 0 && rules.telling == Telling::Needed {
+            self.waits_until = rules.setup_after(self.origin);
         }
         self.calls += 1;
         self.young_bytes += Rules::setup_bytes(call);

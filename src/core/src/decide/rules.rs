@@ -100,7 +100,7 @@ pub enum Telling {
 
 /// A communicator is set up when its calls so far have moved so many bytes, however few they are: by then a set-up,
 /// two short reductions and what the first draws ask for, is no more than what one of them takes.
-const SETUP_BYTES: u64 = 4 << 20;
+pub(super) const SETUP_BYTES: u64 = 4 << 20;
 /// As often a call counts whose size is a block's: all ranks' blocks are moved, and how many those are nobody knows
 /// before the set-up. So it is blocks of 512 KiB that are enough.
 const SETUP_BLOCKS: u64 = 8;
@@ -166,19 +166,24 @@ impl Rules {
         Some(self.during_run(collective, forced))
     }
 
-    /// The number of calls, the last one included, and the bytes that they moved, at which a communicator is set up;
-    /// never where calls are counted alone.
+    /// Whether a communicator is set up at the last of so many calls, which moved so many bytes; never where calls are
+    /// counted alone.
     pub(super) fn setup_is_due(&self, origin: Origin, calls: u64, bytes: u64) -> bool {
+        let is_late = calls >= self.setup_after(origin) || bytes >= SETUP_BYTES;
+        self.terms.mode != Mode::Off && is_late
+    }
+
+    /// The call at which it is set up, unless much was moved before.
+    pub(super) fn setup_after(&self, origin: Origin) -> u64 {
         let after = u64::from(self.terms.settings.setup_after);
-        let after = match (self.terms.settings.reproducible, self.terms.mode, origin) {
+        match (self.terms.settings.reproducible, self.terms.mode, origin) {
             // One choice from the first call on, not one before the set-up and another behind it.
             (Reproducible::Run, ..) => 1,
             (_, Mode::Exploit | Mode::Tables, Origin::Program) if self.puts_off() => {
                 after.saturating_mul(OF_PROGRAM)
             }
             _ => after,
-        };
-        self.terms.mode != Mode::Off && (calls >= after || bytes >= SETUP_BYTES)
+        }
     }
 
     /// Whether a set-up may be put off: where nobody asked for what comes behind it in any case.
