@@ -40,7 +40,7 @@ use crate::spending::Spending;
 use crate::steer::Steer;
 use crate::switch;
 use crate::tune::Tuner;
-use crate::warn::say;
+use crate::warn::{note_stderr, say};
 use crate::world::{World, rank_in_environment};
 use meet::{identity, shake_hands};
 use open::{JobFacts, Opened, Programs};
@@ -55,6 +55,7 @@ pub fn before() -> Reading {
 pub fn start_up(code: c_int, before: Reading) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        note_stderr();
         fence::end_the_job_in_a_panic();
         let variables = handout::variables();
         if rank_in_environment() == 0 {

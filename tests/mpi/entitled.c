@@ -6,11 +6,15 @@
  *        entitled alone      one rank hands over less than it says, once; wrong, but Open MPI lets it pass
  *        entitled own-types  ranks describe the same data by different types, of which one is a single element
  *        entitled read-only  what is sent cannot be written to
+ *        entitled holes      elements with holes are combined and dealt out
  *        entitled chains     what frees one communicator frees the next one, nine deep
+ *        entitled data FILE  the file is descriptor 2 of rank 0 from the first calls on
  *        entitled inexact    every trap of the processor is on
  * Prints "ok" when every result is right. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <fenv.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -118,8 +122,38 @@ static void free_in_chains(int key) {
     reduce(MPI_COMM_WORLD);
 }
 
+struct holed { double weight; char gap[8]; unsigned number; char end[12]; };
+
+static void add_holed(void *from, void *to, int *count, MPI_Datatype *type) {
+    struct holed *given = from, *sum = to;
+    for (int i = 0; i < *count; i++) sum[i].weight += given[i].weight, sum[i].number += given[i].number;
+}
+
+/* Elements of which less than half is data, combined by an operation of the program's. */
+static void holes(int each) {
+    int lengths[] = {1, 1}, all = each * size;
+    MPI_Aint places[] = {offsetof(struct holed, weight), offsetof(struct holed, number)};
+    MPI_Datatype parts[] = {MPI_DOUBLE, MPI_UNSIGNED}, tight, type;
+    MPI_Op add;
+    MPI_Type_create_struct(2, lengths, places, parts, &tight);
+    MPI_Type_create_resized(tight, 0, sizeof(struct holed), &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(add_holed, 1, &add);
+    struct holed *given = calloc((size_t)all, sizeof *given), *got = calloc((size_t)each, sizeof *got);
+    for (int i = 0; i < all; i++) given[i].weight = i, given[i].number = (unsigned)(i + rank);
+    for (int call = 0; call < 3; call++) {
+        MPI_Reduce_scatter_block(given, got, each, type, add, MPI_COMM_WORLD);
+        for (int i = 0; i < each; i++) {
+            int whole = size * (rank * each + i);
+            right &= got[i].weight == whole && got[i].number == (unsigned)(whole + size * (size - 1) / 2);
+        }
+    }
+    free(given), free(got);
+    MPI_Op_free(&add), MPI_Type_free(&type), MPI_Type_free(&tight);
+}
+
 int main(int argc, char **argv) {
-    const char *what = argc > 1 ? argv[1] : "";
+    const char *what = argc > 1 ? argv[1] : "", *given_file = argc > 2 ? argv[2] : "";
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -168,6 +202,16 @@ int main(int argc, char **argv) {
         for (int each = 20; each < 200000; each *= 1000) own_types(each);
     if (!strcmp(what, "read-only"))
         for (int each = 1; each < 100000; each *= 200) read_only(each);
+    if (!strcmp(what, "holes")) holes(3000);
+    if (!strcmp(what, "data")) {
+        for (int k = 0; k < 30; k++) right &= step(MPI_COMM_WORLD, k, 20);
+        if (rank == 0) {
+            close(STDERR_FILENO);
+            int file = open(given_file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+            right &= file == STDERR_FILENO && write(file, "data\n", 5) == 5;
+        }
+        for (int k = 0; k < 60; k++) right &= step(MPI_COMM_WORLD, k, 20);
+    }
     if (!strcmp(what, "chains")) {
         int key;
         MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_next, &key, NULL);

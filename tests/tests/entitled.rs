@@ -102,6 +102,24 @@ on_each_library! {
         ]);
     }
 
+    /// In MPICH the scatter of such elements ends the job.
+    fn elements_with_holes_are_dealt_out_in_no_composition_that_cannot(mpi: Mpi) {
+        for force in ["", "reduce_scatter_block=mockup:reduce+scatter"] {
+            let tuned = job(4).mpi(mpi).preload().force(force).run("entitled", &["holes"]);
+            tuned.succeeds().prints("ok\n");
+        }
+    }
+
+    /// What it calls 2 is a file of its own, into which nobody else writes.
+    fn a_program_may_have_data_where_its_messages_went(mpi: Mpi) {
+        let (db, data) = (folder(), folder());
+        let file = data.path().join("data");
+        let job = job(n_ranks(mpi)).mpi(mpi).preload();
+        let job = exploring(job, db.path()).env("COLLTUNE_SUMMARY", "true");
+        job.run("entitled", &["data", &file.to_string_lossy()]).succeeds().prints("ok\n");
+        assert_eq!(std::fs::read_to_string(&file).expect("rank 0 wrote it"), "data\n");
+    }
+
     fn communicators_may_be_freed_by_what_frees_others(mpi: Mpi) {
         let db = folder();
         is_right(mpi, "chains", &[

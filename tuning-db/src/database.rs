@@ -15,8 +15,8 @@ use colltune_core::settings::{self, Settings};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text, site};
 use rayon::prelude::*;
 
-pub use crate::error::DbError;
 pub(crate) use crate::error::at;
+pub use crate::error::{DbError, in_shell};
 pub use crate::machine::machine_here;
 
 use crate::folder::{Folder, parts};
@@ -52,10 +52,11 @@ impl Database {
     pub fn open(root: impl Into<PathBuf>) -> Result<Database, DbError> {
         let root = root.into();
         refuse_site(&root)?;
-        if root.is_dir() {
-            Ok(Database { root })
-        } else {
-            Err(DbError::Missing { path: root })
+        match root.symlink_metadata() {
+            _ if root.is_dir() => Ok(Database { root }),
+            // A link that leads nowhere is something, too.
+            Ok(_) => Err(DbError::NoFolder { path: root }),
+            Err(_) => Err(DbError::Missing { path: root }),
         }
     }
 
@@ -146,6 +147,11 @@ impl Database {
 
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Its folder as a shell reads it back.
+    pub fn in_shell(&self) -> String {
+        in_shell(&self.root)
     }
 
     pub fn settings_path(&self) -> PathBuf {

@@ -4,7 +4,13 @@ use std::path::{Path, PathBuf};
 
 use colltune_core::context::DataKey;
 use colltune_core::settings::SettingsError;
+use colltune_core::spelling::quoted;
 use thiserror::Error;
+
+/// A path as a shell reads it back.
+pub fn in_shell(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
+}
 
 /// What can go wrong; the messages read after "failed to".
 #[derive(Debug, Error)]
@@ -17,10 +23,16 @@ pub enum DbError {
     },
     #[error(
         "open the database {path}: there is no such folder; name another one by --db or COLLTUNE_DB, or make it: \
-         `colltune tune --db {path} -- mpirun ...`",
+         `colltune tune --db {} -- mpirun ...`",
+        in_shell(path),
         path = path.display()
     )]
     Missing { path: PathBuf },
+    #[error(
+        "open the database {path}: it is no folder; name another one by --db or COLLTUNE_DB",
+        path = path.display()
+    )]
+    NoFolder { path: PathBuf },
     #[error(
         "use {path} as a database: it holds other things, and neither colltune.toml nor incoming/; name a new or an empty folder",
         path = path.display()

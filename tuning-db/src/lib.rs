@@ -72,7 +72,7 @@ pub mod train;
 pub mod test_support;
 
 pub use colltune_core::context::DataKey;
-pub use database::{Database, DbError};
+pub use database::{Database, DbError, in_shell};
 pub use generation::{Generation, Meta};
 pub use passed::Passed;
 pub use train::{LibraryReport, TrainOptions, TrainReport, train};

@@ -11,7 +11,8 @@ const HEAD: &str = "\
 `colltune.toml` in the database holds the settings of all jobs that use it; it is written with all keys explained when
 the database is made. Each key below can be set for one job by a variable, as in `COLLTUNE_RECORDS_PER_RUN=1000`, lists
 with commas (`COLLTUNE_FAMILIES=native,node`); `[[space]]` cannot. A variable must be the same on all ranks: `colltune run`
-passes on what is set where it is started. A mistyped key or value keeps the job untuned and is named; `colltune doctor` says which was meant.
+passes on what is set where it is started. A mistyped key of the file, or a value that makes no sense, keeps the job untuned
+and is named; of a variable that there is not `colltune run` says so, and which was meant.
 
 ";
 

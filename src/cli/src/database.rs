@@ -11,6 +11,12 @@ use colltune_files::site::{Look, is_site, look, state, version};
 /// Makes sure that a job can use the database `db`: makes it if it does not exist, reads its settings without the prior.
 /// Of a site folder nothing is made.
 pub fn prepare(db: &Path) -> anyhow::Result<Settings> {
+    if db.to_str().is_none() {
+        bail!(
+            "use {} as a database: ranks take only names that are text in UTF-8; name another folder",
+            db.display()
+        );
+    }
     match is_site(db) {
         true => {
             if let Look::Off(reason) = look(db) {

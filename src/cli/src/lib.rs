@@ -14,6 +14,8 @@ mod failure;
 
 mod globals;
 
+mod variables;
+
 mod parse;
 
 mod database;
@@ -46,8 +48,10 @@ mod golden;
 
 mod command;
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
+use clap::builder::Resettable;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// `colltune`, with the words of this process's line.
@@ -89,8 +93,19 @@ pub fn colltune_bench() -> ExitCode {
 }
 
 fn read<C: CommandFactory + FromArgMatches>() -> C {
-    let command = globals::colored(C::command(), std::env::args_os());
+    let command = without_empty(C::command());
+    let command = globals::colored(command, std::env::args_os());
     C::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+}
+
+/// An argument's variable that is empty counts as one that is not set.
+fn without_empty(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let command = command.mut_args(|argument| match argument.get_env().is_some_and(is_empty) {
+        true => argument.env(Resettable::Reset),
+        false => argument,
+    });
+    command.mut_subcommands(without_empty)
 }
 
 fn ended(result: anyhow::Result<()>) -> ExitCode {

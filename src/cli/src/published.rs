@@ -41,7 +41,7 @@ pub fn load(db: &Path, key: Option<&str>, product: Option<Product>) -> anyhow::R
         bail!(
             "export {}: it is not trained yet, run `colltune train --db {}`",
             generation.key,
-            db.root().display()
+            db.in_shell()
         );
     }
     Ok(Published {

@@ -1,4 +1,4 @@
-//! What somebody meant who typed a name that there is not.
+//! Words that people type: what was meant by a name that there is not, and how a shell reads one back.
 
 /// The names nearest to `word`, at most `most`, the nearest first; names that are equally near keep their order.
 ///
@@ -26,9 +26,31 @@ pub fn distance(word: &str, other: &str) -> usize {
     strsim::osa_distance(word, other)
 }
 
+/// A word as a shell reads it back.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_reads_quoted_words_back() {
+        for (word, as_quoted) in [
+            ("./hydra.db", "./hydra.db"),
+            ("", "''"),
+            ("my db", "'my db'"),
+            ("it's $HOME", r"'it'\''s $HOME'"),
+        ] {
+            assert_eq!(quoted(word), as_quoted);
+        }
+    }
 
     #[test]
     fn the_nearest_names_come_first_and_parameters_do_not_hide_them() {

@@ -15,6 +15,7 @@ use anyhow::{Context as _, bail};
 use colltune_core::environment;
 use colltune_core::library::{Abi, Library, Product};
 use colltune_core::request::{self, Forced, Mode};
+use colltune_core::spelling::quoted;
 use colltune_files::site::is_site;
 
 use crate::failure::usage;
@@ -25,10 +26,19 @@ use crate::launch::prefix::{self, Assignments, Given};
 use crate::launch::{container, library, presets, queue, shim, tables};
 use crate::parse::{RunsOn, mode, runs_on};
 use crate::progress;
+use crate::variables::Wrong;
 
 /// Starts the job. Returns only if it could not be started.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let request = Request::of(args)?;
+    for wrong in Wrong::all().filter(|wrong| !args.overrides(wrong.name())) {
+        match wrong {
+            _ if args.strict => return Err(usage(format!("start the job: {wrong}"))),
+            Wrong::Unknown { .. } => progress::hint(format_args!("{wrong}; it changes nothing")),
+            // The shim says so, and runs untuned.
+            Wrong::NoText(_) | Wrong::Value { .. } => {}
+        }
+    }
     let line = read_line(&args.line)?;
     let abis = libraries(&line, args.mpi.map(|told| told.abi))?;
     let library = library(args, &line, &abis);
@@ -153,6 +163,20 @@ pub struct Args {
     /// The line that starts the job
     #[arg(last = true, required = true, value_name = "mpirun ...")]
     line: Vec<OsString>,
+}
+
+impl Args {
+    /// Whether an argument stands in a variable's place.
+    fn overrides(&self, name: &str) -> bool {
+        match name {
+            environment::MODE => self.mode.is_some(),
+            environment::FORCE => self.force.is_some(),
+            environment::LOG => self.log.is_some(),
+            environment::SUMMARY => self.summary.is_some(),
+            "COLLTUNE_SEED" => self.seed.is_some(),
+            _ => false,
+        }
+    }
 }
 
 /// What is asked of the shim, checked.
@@ -281,7 +305,7 @@ pub fn read_line(words: &[OsString]) -> anyhow::Result<Line> {
     if !resolves(&words[0], None) {
         bail!(
             "find {}: there is no such program in PATH, nor a file of this name",
-            words[0].display()
+            quoted(&words[0].to_string_lossy())
         );
     }
     let is_mpi_program = || {

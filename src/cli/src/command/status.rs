@@ -35,6 +35,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let site = site(args)?;
     let db = crate::database::open(&args.db)?;
     let generations = generations(&db, args)?;
+    if generations.is_empty() && site.is_none() {
+        // Where nothing was ever recorded, is it a database at all?
+        Database::open_to_change(&args.db)?;
+    }
     let text = if args.json {
         json(&db, &generations, site.as_ref(), args)?
     } else if args.prometheus {
@@ -249,7 +253,7 @@ fn table(db: &Database, generations: &[Generation], args: &Args) -> String {
     if generations.is_empty() {
         return format!(
             "no runs yet: start jobs with `colltune run --db {} -- mpirun ...`\n",
-            db.root().display()
+            db.in_shell()
         );
     }
     generations
@@ -265,7 +269,7 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
         None => format!(
             "{}: not trained yet, run `colltune train --db {}`\n",
             generation.key,
-            db.root().display()
+            db.in_shell()
         ),
         Some(meta) => format!(
             "{} on {}: generation {}, learned from {} runs and {} calls\n",

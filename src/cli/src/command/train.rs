@@ -162,7 +162,7 @@ fn print(db: &Database, report: &TrainReport) {
     if report.libraries.is_empty() {
         tell(format!(
             "nothing to learn from yet: start jobs with `colltune run --db {} -- mpirun ...`",
-            db.root().display()
+            db.in_shell()
         ));
     }
 }

@@ -79,7 +79,7 @@ fn choose(
     if let Some(named) = variable.filter(|path| !path.as_os_str().is_empty()) {
         let within = [named.join(abi.name()).join(FILE), named.join(FILE)];
         let found = if named.is_file() {
-            Some(named.clone())
+            Some(named.clone()).filter(|file| is_ours(file))
         } else {
             within.into_iter().find(|path| path.is_file())
         };
@@ -103,6 +103,13 @@ fn choose(
             })
         }
     }
+}
+
+/// Whether a file is a build of the shim.
+fn is_ours(file: &Path) -> bool {
+    let mark = stamp::MARK.as_bytes();
+    let held = std::fs::read(file).unwrap_or_default();
+    held.windows(mark.len()).any(|bytes| bytes == mark)
 }
 
 fn loadable(path: PathBuf) -> Result<PathBuf, ShimError> {
@@ -168,6 +175,12 @@ mod tests {
             );
         }
         let named = root.join("mpich").join(FILE);
+        // Any other file is none of ours.
+        assert!(matches!(
+            choose(Abi::Mpich, Some(named.clone()), None),
+            Err(ShimError::Variable(_))
+        ));
+        std::fs::write(&named, format!("of {}something", stamp::MARK)).unwrap();
         assert_eq!(
             choose(Abi::Mpich, Some(named.clone()), None).unwrap(),
             named

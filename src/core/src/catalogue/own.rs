@@ -4,7 +4,7 @@ use super::Need::{
     Commutative, Hierarchy, MessageAboveSegment, NotInPlace, OneNode, PlainElements,
     ShareAboveSegment, SomeBytes,
 };
-use super::{Carriers, Crossing, Need, OnNodes, Own, Scheduled, Variant, intel};
+use super::{Carriers, Crossing, Need, OnNodes, Own, Scheduled, Variant, intel, mpich};
 use crate::algorithm::pattern::Pattern;
 use crate::algorithm::registry::{self, Cut, Lengths, Parameter, Row, Values};
 use crate::collective::{Collective, MessageSize};
@@ -29,8 +29,9 @@ fn mockups(product: Product, collective: Collective) -> impl Iterator<Item = Var
     composition::rows(collective).map(move |row| {
         let of_library = match product {
             Product::Intel => intel::need_of(row.composition),
+            Product::Mpich => mpich::need_of(row.composition),
             // What those choose among is not known: nor is any need of theirs.
-            Product::OpenMpi | Product::Mpich | Product::Cray | Product::Mvapich => None,
+            Product::OpenMpi | Product::Cray | Product::Mvapich => None,
         };
         let needs = some.into_iter().chain(row.needs.iter().copied());
         Variant {

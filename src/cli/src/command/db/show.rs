@@ -64,7 +64,7 @@ impl Show {
         if runs.is_empty() {
             bail!(
                 "find the run {job}: `colltune db list --db {}` lists them",
-                db.root().display()
+                db.in_shell()
             );
         }
         self.at.tell(&runs, &warnings, || {

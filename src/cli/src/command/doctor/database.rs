@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use colltune_core::settings::Predicting;
-use colltune_db::Database;
+use colltune_db::{Database, in_shell};
 
 use super::findings::Findings;
 use super::{generations, limits};
@@ -16,13 +16,16 @@ pub fn check(report: &mut Findings, path: &Path) {
         Err(_) if !path.exists() => {
             return report.warn(
                 format_args!("database {shown}: not there yet"),
-                format_args!("`colltune run --db {shown} -- mpirun ...` makes it"),
+                format_args!(
+                    "`colltune run --db {} -- mpirun ...` makes it",
+                    in_shell(path)
+                ),
             );
         }
         Err(error) => {
             return report.fail(
                 format_args!("failed to {error}"),
-                format_args!("`colltune db check --db {shown}` says more"),
+                format_args!("`colltune db check --db {}` says more", in_shell(path)),
             );
         }
     };

@@ -11,7 +11,7 @@ pub fn check(report: &mut Findings, db: &Database) {
     match db.keys() {
         Err(error) => report.fail(
             format_args!("failed to {error}"),
-            format_args!("`colltune db check --db {}` says more", db.root().display()),
+            format_args!("`colltune db check --db {}` says more", db.in_shell()),
         ),
         Ok(libraries) => {
             libraries
@@ -20,10 +20,7 @@ pub fn check(report: &mut Findings, db: &Database) {
                     Ok(generation) if generation.number == 0 => {
                         report.warn(
                             format_args!("{library}: recorded, not trained"),
-                            format_args!(
-                                "`colltune train --db {}` learns from it",
-                                db.root().display()
-                            ),
+                            format_args!("`colltune train --db {}` learns from it", db.in_shell()),
                         );
                     }
                     Ok(generation) => report.ok(format!(
@@ -34,7 +31,7 @@ pub fn check(report: &mut Findings, db: &Database) {
                         format_args!("{library}: failed to {error}"),
                         format_args!(
                             "`colltune train --force --db {}` publishes a new one",
-                            db.root().display()
+                            db.in_shell()
                         ),
                     ),
                 })

@@ -1,42 +1,25 @@
 //! Environment variables: whether one is mistyped or disturbs, and what they say over settings.
 
-use colltune_core::environment;
 use colltune_core::settings::Settings;
 
 use super::findings::Findings;
 use crate::export::{mpich, openmpi};
+use crate::variables::Wrong;
 
 /// A line for each that is wrong or changes what is measured, or one that there is none.
 pub fn check(report: &mut Findings) {
     let mut quiet = true;
     for (name, value) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
-        let ours = name.starts_with(environment::PREFIX);
+        if let Some(wrong) = Wrong::find(&name, &value) {
+            report.fail(&wrong, format_args!("set it anew, or `unset {name}`"));
+            quiet = false;
+            continue;
+        }
         let Some(value) = value.to_str() else {
-            if ours {
-                report.fail(
-                    format_args!("{name}: it is no text in UTF-8"),
-                    format_args!("`unset {name}`"),
-                );
-                quiet = false;
-            }
             continue;
         };
-        if ours && !environment::is_known(&name) {
-            let near = environment::meant_by(&name)
-                .map_or_else(String::new, |near| format!("; did you mean {near}?"));
-            report.fail(
-                format_args!("{name}: colltune has no such variable{near}"),
-                format_args!("`unset {name}`"),
-            );
-            quiet = false;
-        } else if let Err(error) = Settings::default().override_with(&name, value) {
-            report.fail(
-                format_args!("{name}: failed to {error}"),
-                format_args!("set it anew, or `unset {name}`"),
-            );
-            quiet = false;
-        } else if switches_tables(&name) {
+        if switches_tables(&name) {
             report.warn(
                 format_args!(
                     "{name}={value}: tables are in force, so `default` is what they hold, and what jobs record counts apart"

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use colltune_core::spelling::quoted;
 use colltune_db::generation;
 use serde::Serialize;
 
@@ -164,17 +165,7 @@ fn exploit(session: &Session) -> String {
     let mpi = told.map_or_else(String::new, |library| format!("--mpi {library} "));
     format!(
         "colltune run --db {} --mode exploit {mpi}-- {}",
-        quoted(&session.db.root().to_string_lossy()),
+        session.db.in_shell(),
         line.join(" ")
     )
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
