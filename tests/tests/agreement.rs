@@ -97,7 +97,8 @@ on_each_library! {
         // Fewer samples of a cell than a review waits for: behind that, measured times take part.
         let draws = |seed: u64| {
             let db = folder();
-            let outcome = exploring(mpi, 2, db.path(), seed).run("draws", &["12", "4", "1000"]);
+            let job = exploring(mpi, 2, db.path(), seed).env("COLLTUNE_SETUP_AFTER", "1");
+            let outcome = job.run("draws", &["12", "4", "1000", "ready"]);
             outcome.succeeds().prints("ok\n");
             let log = read_log(&db.path().join("log"), 2);
             assert_ranks_agree(&log);
@@ -123,7 +124,7 @@ on_each_library! {
         let db = folder();
         let outcome = exploring(mpi, n_ranks, db.path(), SEED)
             .env("COLLTUNE_SETUP_AFTER", "1")
-            .run("draws", &["80", &calls_each.to_string(), &COUNT.to_string()]);
+            .run("draws", &["80", &calls_each.to_string(), &COUNT.to_string(), "ready"]);
         outcome.succeeds().prints("ok\n").is_silent();
         let log = read_log(&db.path().join("log"), n_ranks);
         let model = Model::initial(&Settings::default(), mpi.library(), "any");

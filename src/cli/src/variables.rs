@@ -72,7 +72,8 @@ mod tests {
             let wrong = Wrong::find(name, OsStr::new(value));
             wrong.map(|wrong| wrong.to_string())
         };
-        let typed = found("COLLTUNE_EXPLORE_BUDGT", "1").expect("there is none");
+        let mistyped = format!("{}EXPLORE_BUDGT", environment::PREFIX);
+        let typed = found(&mistyped, "1").expect("there is none");
         assert!(
             typed.contains("did you mean COLLTUNE_EXPLORE_BUDGET?"),
             "{typed}"

@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for wrong in Wrong::all().filter(|wrong| !args.overrides(wrong.name())) {
         match wrong {
             _ if args.strict => return Err(usage(format!("start the job: {wrong}"))),
-            Wrong::Unknown { .. } => progress::hint(format_args!("{wrong}; it changes nothing")),
+            Wrong::Unknown { .. } => progress::hint(&wrong),
             // The shim says so, and runs untuned.
             Wrong::NoText(_) | Wrong::Value { .. } => {}
         }
