@@ -212,12 +212,11 @@ impl Registry {
         reason = "one thread at a time uses a communicator's collectives"
     )]
     pub unsafe fn find_by_bits(&self, handle: u64) -> Option<&mut State> {
-        let slot = self.cache[place(handle)].load(Ordering::Acquire);
-        // SAFETY: slots are never freed.
-        let is_its = !slot.is_null() && unsafe { (*slot).handle.load(Ordering::Relaxed) } == handle;
+        // Since then others may have taken its place in the cache.
+        let known = self.slots().known.get(&handle).copied();
         // SAFETY: slots are never freed, and the caller promises that no other collective on this communicator uses
         // the state.
-        is_its.then(|| unsafe { &mut *(*slot).state.get() })
+        known.map(|SlotPtr(slot)| unsafe { &mut *(*slot).state.get() })
     }
 
     #[cold]

@@ -53,6 +53,19 @@ on_each_library! {
         }
     }
 
+    /// Which of the calls that it makes are counted does not hang on what a rank times for itself.
+    fn a_tool_behind_us_may_call_collectives_in_its_wrappers(mpi: Mpi) {
+        let run = |job: Job| {
+            let outcome = job.preload_tool(tool(mpi, "calling_tool")).run("patterns", &["short", "5", "300"]);
+            outcome.succeeds().prints("ok\n");
+        };
+        run(job(N_RANKS).mpi(mpi));
+        for mode in ["off", "record", "exploit", "explore"] {
+            let db = folder();
+            run(job(N_RANKS).mpi(mpi).preload().db(db.path()).mode(mode).seed(1));
+        }
+    }
+
     fn a_tool_before_us_sees_every_call(mpi: Mpi) {
         let scratch = folder();
         let bare = counted(job(N_RANKS).mpi(mpi).preload_tool(tool_of(mpi)), scratch.path());

@@ -230,6 +230,27 @@ on_each_library! {
         }
     }
 
+    /// Others are in the right call by then. So many communicators as a handler calls on push this one out of the cache.
+    fn a_call_that_one_rank_makes_wrong_and_then_right_is_made_once(mpi: Mpi) {
+        for words in [["1", "11", "0"], ["3", "5", "300"]] {
+            let run = |job: Job| {
+                job.run("wrong_then_right", &words).succeeds().prints("ok\n");
+            };
+            run(job(RANKS).mpi(mpi));
+            for every in [false, true] {
+                let db = folder();
+                let tuned = job(RANKS).mpi(mpi).preload().db(db.path()).mode("explore").seed(3);
+                run(match every {
+                    false => tuned,
+                    true => tuned
+                        .env("COLLTUNE_SETUP_AFTER", "1")
+                        .env("COLLTUNE_EXPLORE_BUDGET", "1")
+                        .env("COLLTUNE_FAMILIES", "native,node,p2p,mockup"),
+                });
+            }
+        }
+    }
+
     /// What has neither type nor count where nobody may look at it is no mistake, and computes the same.
     fn fortran_programs_get_the_librarys_answers(mpi: Mpi) {
         let left_out = if mpi.is_openmpi() { DEADLY_FORTRAN_OPENMPI } else { DEADLY_FORTRAN_MPICH };

@@ -1,14 +1,14 @@
 //! Arguments that every library refuses, at once and without a message. Some that it refuses, too, are found out by
 //! its answer alone.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use colltune_core::collective::Collective;
 
 use super::lists::Listed;
 use super::shared::{block, total};
 use super::{Arguments, Counted, Reduction, Side, UnevenSide};
-use crate::abi::{self, Comm, bits, is_in_place};
+use crate::abi::{self, Comm, Datatype, bits, is_in_place};
 use crate::world::World;
 
 impl Arguments {
@@ -43,6 +43,54 @@ impl Arguments {
     }
 }
 
+impl Arguments {
+    /// Whether this rank's elements are of a type that is not committed, which every library refuses. It is asked by
+    /// packing none of them: a message of none MPICH does not look at.
+    #[cold]
+    pub fn has_uncommitted(&self, world: &World, collective: Collective) -> bool {
+        use UnevenSide::{Each, One};
+        let sent = |start, datatype| (!is_in_place(start)).then_some(datatype);
+        // What has no meaning on this rank may be anything.
+        let types = match *self {
+            Arguments::Reduction(reduction) => [Some(reduction.datatype), None],
+            Arguments::Bcast { all, .. } => [Some(all.datatype), None],
+            Arguments::Blocks { send, recv, .. } => match collective {
+                Collective::Gather | Collective::Scatter => {
+                    [Some(block(collective, send, recv).datatype), None]
+                }
+                _ => [Some(recv.datatype), sent(send.start, send.datatype)],
+            },
+            Arguments::Uneven { send, recv, .. } => match (send, recv) {
+                (One(send), Each(recv)) if collective == Collective::Allgatherv => {
+                    [Some(recv.datatype), sent(send.start, send.datatype)]
+                }
+                (Each(send), Each(recv)) => [Some(recv.datatype), sent(send.start, send.datatype)],
+                (One(send), Each(_)) => [sent(send.start, send.datatype), None],
+                (_, One(recv)) => [sent(recv.start, recv.datatype), None],
+            },
+            Arguments::Types { .. } | Arguments::Nothing => [None, None],
+        };
+        types
+            .into_iter()
+            .flatten()
+            .any(|datatype| is_uncommitted(world, datatype))
+    }
+}
+
+/// Whether a library refuses to pack elements of a type. Without a communicator of ours nobody can tell.
+fn is_uncommitted(world: &World, datatype: Datatype) -> bool {
+    let comm = world.messages.comm();
+    let Some(comm) = comm.filter(|_| world.types.get(datatype).is_none()) else {
+        return false;
+    };
+    let (mut nothing, mut at) = ([0u64; 2], 0);
+    let place: *mut c_void = nothing.as_mut_ptr().cast();
+    let bytes = size_of_val(&nothing) as c_int;
+    // SAFETY: no element is packed; the application passed the handle as a datatype.
+    let code = unsafe { (world.pmpi.pack)(place, 0, datatype, place, bytes, &mut at, comm) };
+    code != abi::SUCCESS
+}
+
 #[inline(always)]
 fn is_refused_block(
     world: &World,
@@ -53,7 +101,12 @@ fn is_refused_block(
     let (all, own) = match collective {
         Collective::Gather => (recv, send),
         Collective::Scatter => (send, recv),
-        _ => return is_wrong(world, recv) || is_into_place(recv.start, || recv.count),
+        _ => {
+            let is_wrong_sent = !is_in_place(send.start) && is_wrong(world, send);
+            let is_wrong_received =
+                is_wrong(world, recv) || is_into_place(recv.start, || recv.count);
+            return is_wrong_sent || is_wrong_received;
+        }
     };
     let place = |rank| Some((all.count, all.count.checked_mul(rank as i64)?));
     is_wrong(world, block(collective, send, recv)) || is_own_block(world, at, own, all, place)
@@ -114,11 +167,18 @@ impl Reduction {
         };
         let in_place = || is_into_place(self.recv, || count) || self.is_alias(collective, count);
         count < 0
+            || (count > 0 && self.has_no_operands(world))
             || match collective {
                 Collective::Allreduce | Collective::Scan => in_place(),
                 Collective::Reduce => self.is_refused_by_role(world, comm, count),
                 _ => false,
             }
+    }
+
+    /// Whether there is no buffer where there are elements; Open MPI reads it all the same. An address of 0 may be right
+    /// where a type has absolute ones.
+    fn has_no_operands(&self, world: &World) -> bool {
+        !cfg!(mpi = "openmpi") && self.send.is_null() && world.types.get(self.datatype).is_some()
     }
 
     /// Whether a reduce is refused on this rank for its buffers: the root's result may lie neither in place nor where

@@ -77,8 +77,13 @@ impl Tuner {
         let (collective, n_ranks) = (call.collective, state.n_ranks);
         let details = ways.details(self, collective, n_ranks);
         let arguments = &ways.arguments;
-        let is_aside = state.decider.is_aside();
-        if !is_aside && arguments.is_refused(self, collective, state.comm, n_ranks) {
+        let is_refused = || {
+            // Where `default` simply runs its answer is enough.
+            arguments.is_refused(self, collective, state.comm, n_ranks)
+                || !matches!(decision, Decision::Default)
+                    && arguments.has_uncommitted(self, collective)
+        };
+        if !state.decider.is_aside() && is_refused() {
             return self.run_refused(state, call, decision, (ways.default, &details));
         }
         let mut decision = *decision;
@@ -88,6 +93,9 @@ impl Tuner {
                 Decision::Default => {
                     self.log_call(state, call, None, (DEFAULT, false));
                     let _under_way = self.under_way(state, call, DEFAULT);
+                    // As where nobody on this rank wants to know of the call: what it calls in turn, in the wrapper of a
+                    // tool behind us or an error handler, is counted on all ranks.
+                    self.leave();
                     let code = (ways.default)();
                     if code != abi::SUCCESS {
                         self.take_back_if_refused(state, call, code);
