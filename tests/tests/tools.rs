@@ -56,7 +56,7 @@ on_each_library! {
     /// Which of the calls that it makes are counted does not hang on what a rank times for itself.
     fn a_tool_behind_us_may_call_collectives_in_its_wrappers(mpi: Mpi) {
         let run = |job: Job| {
-            let outcome = job.preload_tool(tool(mpi, "calling_tool")).run("patterns", &["short", "5", "300"]);
+            let outcome = job.preload_tool(tool(mpi, "calling_tool")).run("draws", &["60", "12", "9"]);
             outcome.succeeds().prints("ok\n");
         };
         run(job(N_RANKS).mpi(mpi));
