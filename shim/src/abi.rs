@@ -180,6 +180,12 @@ pub use constants::*;
 
 pub const SUCCESS: c_int = MPI_SUCCESS as c_int;
 
+/// Spreads what handles differ by over the upper bits.
+#[inline(always)]
+pub fn spread(handle: u64) -> u64 {
+    handle.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// Whether a buffer argument is MPI_IN_PLACE.
 pub fn is_in_place(buffer: *const c_void) -> bool {
     buffer as isize == MPI_IN_PLACE

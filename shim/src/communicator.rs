@@ -16,7 +16,7 @@ use colltune_core::classify::Layout;
 use colltune_core::decide::Decider;
 use colltune_core::decide::agreed::Origin;
 
-use crate::abi::{self, Comm, bits};
+use crate::abi::{self, Comm, bits, spread};
 use crate::arguments::Members;
 use crate::clock;
 use crate::library::{Handles, Pmpi};
@@ -179,9 +179,7 @@ impl Registry {
     )]
     pub unsafe fn find(&self, comm: Comm) -> Option<&mut State> {
         let handle = bits(comm);
-        let slot = self.cache[place(handle)].load(Ordering::Acquire);
-        // SAFETY: slots are never freed.
-        if !slot.is_null() && unsafe { (*slot).handle.load(Ordering::Relaxed) } == handle {
+        if let Some(slot) = self.cached(handle) {
             // SAFETY: slots are never freed, and by the caller's promise nobody else uses this state.
             return Some(unsafe { &mut *(*slot).state.get() });
         }
@@ -213,10 +211,10 @@ impl Registry {
     )]
     pub unsafe fn find_by_bits(&self, handle: u64) -> Option<&mut State> {
         // Since then others may have taken its place in the cache.
-        let known = self.slots().known.get(&handle).copied();
+        let slot = self.cached(handle).or_else(|| self.known(handle))?;
         // SAFETY: slots are never freed, and the caller promises that no other collective on this communicator uses
         // the state.
-        known.map(|SlotPtr(slot)| unsafe { &mut *(*slot).state.get() })
+        Some(unsafe { &mut *(*slot).state.get() })
     }
 
     #[cold]
@@ -229,9 +227,8 @@ impl Registry {
         if handle == self.comm_null {
             return None;
         }
-        let known = self.slots().known.get(&handle).copied();
-        let slot = match known {
-            Some(SlotPtr(slot)) => slot,
+        let slot = match self.known(handle) {
+            Some(slot) => slot,
             None if Freed::contains(handle) => return None,
             None => self.attach(comm)?,
         };
@@ -305,6 +302,18 @@ impl Registry {
             unsafe { (self.pmpi.comm_delete_attr)(comm, self.keyval) };
         }
         free()
+    }
+
+    #[inline(always)]
+    fn cached(&self, handle: u64) -> Option<*mut Slot> {
+        let slot = self.cache[place(handle)].load(Ordering::Acquire);
+        // SAFETY: slots are never freed.
+        let is_its = !slot.is_null() && unsafe { (*slot).handle.load(Ordering::Relaxed) } == handle;
+        is_its.then_some(slot)
+    }
+
+    fn known(&self, handle: u64) -> Option<*mut Slot> {
+        self.slots().known.get(&handle).map(|slot| slot.0)
     }
 
     fn slots(&self) -> MutexGuard<'_, Slots> {
@@ -390,12 +399,6 @@ impl Drop for BeingFreed {
 #[inline(always)]
 fn place(handle: u64) -> usize {
     (spread(handle) >> 56) as usize
-}
-
-/// Spreads what handles differ by over the upper bits.
-#[inline(always)]
-fn spread(handle: u64) -> u64 {
-    handle.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// A hash of handles, which nobody chooses to collide.

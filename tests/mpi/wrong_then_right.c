@@ -29,8 +29,12 @@ static void wrong(int kind, int which, int count, int root, MPI_Datatype uncommi
     int n_sent = kind == UNCOMMITTED ? 1 : count, n_received = kind == UNCOMMITTED_RESULT ? 1 : count;
     if (which == 0) MPI_Bcast(given, n_sent, sent == MPI_INT ? MPI_DATATYPE_NULL : sent, root, comm);
     else if (which == 1) MPI_Alltoall(given, n_sent, sent, got, n_received, received, comm);
-    /* Open MPI 4.1 itself takes a result of such a type there. */
-    else MPI_Allgather(given, n_sent, sent == MPI_INT ? uncommitted : sent, got, count, MPI_INT, comm);
+#ifdef OPEN_MPI
+    /* It takes a result of such a type in the others. */
+    else if (kind == UNCOMMITTED_RESULT) MPI_Alltoall(given, count, MPI_INT, got, 1, uncommitted, comm);
+#endif
+    else if (which == 2) MPI_Allgather(given, n_sent, sent, got, n_received, received, comm);
+    else MPI_Gather(given, n_sent, sent, got, n_received, received, root, comm);
 }
 
 int main(int argc, char **argv) {
@@ -45,7 +49,7 @@ int main(int argc, char **argv) {
     others = malloc((size_t)(n_others + 1) * sizeof *others);
     for (int i = 0; i < n_others; i++) MPI_Comm_dup(MPI_COMM_SELF, &others[i]);
     for (int kind = 0; kind < WRONG_KINDS; kind++)
-        for (int which = 0; which < 3; which++)
+        for (int which = 0; which < 4; which++)
             for (int from = first; from <= last; from++) {
                 MPI_Comm comm;
                 MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -59,9 +63,10 @@ int main(int argc, char **argv) {
                     int all = which == 1 ? count / size : count, begin = which == 1 ? rank * all : 0;
                     if (which == 0) MPI_Bcast(given, count, MPI_INT, root, comm);
                     else if (which == 1) MPI_Alltoall(given, all, MPI_INT, got, all, MPI_INT, comm);
-                    else MPI_Allgather(given, count, MPI_INT, got, count, MPI_INT, comm);
+                    else if (which == 2) MPI_Allgather(given, count, MPI_INT, got, count, MPI_INT, comm);
+                    else MPI_Gather(given, count, MPI_INT, got, count, MPI_INT, root, comm);
                     for (int i = 0; which == 0 && i < count; i++) right &= given[i] == root * 3 + i + call;
-                    for (int from_rank = 0; which > 0 && from_rank < size; from_rank++)
+                    for (int from_rank = 0; (which == 1 || which == 2 || (which == 3 && rank == root)) && from_rank < size; from_rank++)
                         for (int i = 0; i < all; i++)
                             right &= got[from_rank * all + i] == from_rank * 3 + begin + i + call;
                     MPI_Type_free(&uncommitted);

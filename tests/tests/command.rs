@@ -156,6 +156,74 @@ fn the_doctor_knows_every_variable_and_who_was_meant() {
     assert!(said.contains("did you mean COLLTUNE_HANDSHAKE?"), "{said}");
 }
 
+/// What a command says on stderr that is given these variables, and its exit code.
+fn said_with(variables: &[(&str, &str)], words: &[&str]) -> (String, Option<i32>) {
+    let output = Command::new(colltune())
+        .args(words)
+        .env_remove("COLLTUNE_DB")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("colltune starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (said, output.status.code())
+}
+
+#[test]
+fn a_job_is_told_of_variables_that_do_not_exist_and_a_strict_one_is_refused_for_any_that_is_wrong()
+{
+    let db = folder();
+    let run = |strict: bool, name: &str, value: &str| {
+        let words = ["run", "--db", text(db.path()), "--strict", "--", "true"];
+        let words = words.iter().filter(|word| strict || **word != "--strict");
+        said_with(&[(name, value)], &words.copied().collect::<Vec<_>>())
+    };
+    let unknown =
+        "COLLTUNE_HANDSHAK: colltune has no such variable; did you mean COLLTUNE_HANDSHAKE?";
+    for (name, value, named) in [
+        ("COLLTUNE_HANDSHAK", "trust", unknown),
+        ("COLLTUNE_MODE", "exploid", "COLLTUNE_MODE: failed to"),
+        (
+            "COLLTUNE_EXPLORE_BUDGET",
+            "many",
+            "COLLTUNE_EXPLORE_BUDGET: failed to",
+        ),
+    ] {
+        let (said, code) = run(true, name, value);
+        assert!(said.contains(named) && code == Some(2), "{code:?}: {said}");
+        let (said, code) = run(false, name, value);
+        // The shim says the rest.
+        assert_eq!(said.contains(named), named == unknown, "{said}");
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let (said, code) = run(true, "COLLTUNE_MODE", "");
+    assert!(code == Some(0) && !said.contains("COLLTUNE_MODE"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_a_database_is_named_and_lines_that_are_proposed_can_be_pasted() {
+    let there = folder();
+    let (file, missing) = (there.path().join("file"), there.path().join("my db"));
+    std::fs::write(&file, "").unwrap();
+    let status = |db: &Path| said_with(&[], &["status", "--db", text(db)]);
+    let (said, code) = status(&file);
+    assert!(
+        said.contains("it is no folder") && code == Some(1),
+        "{code:?}: {said}"
+    );
+    let (said, _) = status(&missing);
+    assert!(
+        said.contains(&format!("--db '{}' --", missing.display())),
+        "{said}"
+    );
+    let (said, _) = status(there.path());
+    assert!(said.contains("it holds other things"), "{said}");
+    // As if it were not set.
+    let (said, code) = said_with(&[("COLLTUNE_DB", "")], &["run", "--", "true"]);
+    assert_eq!(code, Some(0), "{said}");
+    let (said, code) = said_with(&[("COLLTUNE_DB", "")], &["status"]);
+    assert!(said.contains("not provided") && code == Some(2), "{said}");
+}
+
 #[test]
 fn the_doctor_says_which_limits_are_in_force() {
     let db = folder();

@@ -1,6 +1,6 @@
 //! Tables of predefined handles: one look in a small open-addressed table.
 
-use crate::abi::{Handle, bits};
+use crate::abi::{Handle, bits, spread};
 
 /// A table of predefined handles, filled once.
 pub struct HandleTable<T> {
@@ -41,5 +41,5 @@ const TABLE: usize = 1 << TABLE_BITS;
 
 #[inline(always)]
 fn row_of(handle: u64) -> usize {
-    (handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - TABLE_BITS)) as usize
+    (spread(handle) >> (u64::BITS - TABLE_BITS)) as usize
 }

@@ -74,14 +74,14 @@ impl Tuner {
         decision: &Decision,
         ways: &Ways,
     ) -> c_int {
-        let (collective, n_ranks) = (call.collective, state.n_ranks);
+        let (collective, n_ranks, comm) = (call.collective, state.n_ranks, state.comm);
         let details = ways.details(self, collective, n_ranks);
         let arguments = &ways.arguments;
         let is_refused = || {
             // Where `default` simply runs its answer is enough.
-            arguments.is_refused(self, collective, state.comm, n_ranks)
+            arguments.is_refused(self, collective, comm, n_ranks)
                 || !matches!(decision, Decision::Default)
-                    && arguments.has_uncommitted(self, collective)
+                    && arguments.has_uncommitted(self, collective, comm)
         };
         if !state.decider.is_aside() && is_refused() {
             return self.run_refused(state, call, decision, (ways.default, &details));
@@ -97,7 +97,9 @@ impl Tuner {
                     // tool behind us or an error handler, is counted on all ranks.
                     self.leave();
                     let code = (ways.default)();
-                    if code != abi::SUCCESS {
+                    // SAFETY: the call on this communicator, which has been found, is still the only one.
+                    let state = unsafe { self.registry.find_again(comm) };
+                    if let Some(state) = state.filter(|_| code != abi::SUCCESS) {
                         self.take_back_if_refused(state, call, code);
                     }
                     return code;
