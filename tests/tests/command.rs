@@ -217,6 +217,24 @@ fn what_cannot_be_a_database_is_named_and_lines_that_are_proposed_can_be_pasted(
     );
     let (said, _) = status(there.path());
     assert!(said.contains("it holds other things"), "{said}");
+    let db = folder();
+    let path = text(db.path());
+    std::fs::create_dir(db.path().join("incoming")).unwrap();
+    let into_itself = ["export", "--db", path, "--format", "csv", "-o", path];
+    let (said, code) = said_with(&[], &into_itself);
+    assert!(
+        said.contains("into the database itself") && code == Some(2),
+        "{said}"
+    );
+    std::fs::write(db.path().join("colltune.toml"), "mode\n").unwrap();
+    let (said, code) = status(db.path());
+    let untuned = "run untuned: failed to read colltune.toml, line 1";
+    assert!(
+        said.contains(untuned) && code == Some(0),
+        "{code:?}: {said}"
+    );
+    let (said, _) = said_with(&[], &["explain", text(&file)]);
+    assert!(said.contains("name the folder"), "{said}");
     // As if it were not set.
     let (said, code) = said_with(&[("COLLTUNE_DB", "")], &["run", "--", "true"]);
     assert_eq!(code, Some(0), "{said}");

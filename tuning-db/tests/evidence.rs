@@ -4,6 +4,7 @@ mod runs;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use colltune_core::collective::Collective;
@@ -12,6 +13,7 @@ use colltune_core::record::RECORD_BYTES;
 use colltune_core::settings::Settings;
 use colltune_core::space::{Block, Cell, Space};
 use colltune_db::evidence::{Said, Store};
+use colltune_db::manage::check::{Level, check};
 use colltune_db::test_support::{LIBRARY, Run};
 use colltune_db::train::LibraryReport;
 use colltune_db::{DataKey, Database, Generation, TrainOptions, partition, train};
@@ -524,4 +526,45 @@ fn a_database_of_the_first_layout_is_taken_over_and_nothing_is_lost() {
         !trained(&db).libraries[0].published,
         "it is taken over once"
     );
+}
+
+/// Each fault names its file and what to do; doing that leaves none.
+#[test]
+fn a_check_finds_what_cannot_be_read_and_its_way_out_is_one() {
+    let ways: [(&str, &str, fn(&Database, &Path)); 3] = [
+        ("data", "remove it", |_, path| {
+            fs::remove_file(path).unwrap()
+        }),
+        ("evidence", "left out", |db, _| {
+            trained(db);
+        }),
+        ("generations", "colltune train --db", |db, _| {
+            trained(db);
+        }),
+    ];
+    for (part, way, take) in ways {
+        let (_folder, db) = database("");
+        small("a").write(&db.incoming()).unwrap();
+        trained(&db);
+        assert_eq!(faults(&db), Vec::<String>::new());
+        let path = match part {
+            "data" => partition::list(&db.data(LIBRARY)).unwrap().remove(0),
+            "evidence" => partition::list(&db.evidence(LIBRARY)).unwrap().remove(0),
+            _ => db.generations(LIBRARY).join("000001/cells.json"),
+        };
+        fs::write(&path, "junk").unwrap();
+        let found = faults(&db);
+        let named =
+            |fault: &String| fault.contains(&path.display().to_string()) && fault.contains(way);
+        assert!(found.len() == 1 && found.iter().all(named), "{found:?}");
+        take(&db, &path);
+        assert_eq!(faults(&db), Vec::<String>::new(), "{part}");
+        assert!(!Generation::load(&db, LIBRARY).unwrap().cells.is_empty());
+    }
+}
+
+fn faults(db: &Database) -> Vec<String> {
+    let findings = check(db).unwrap().findings.into_iter();
+    let faults = findings.filter(|one| one.level == Level::Fault);
+    faults.map(|one| one.says).collect()
 }

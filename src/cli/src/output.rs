@@ -107,7 +107,13 @@ pub fn save(path: &Path, text: &str) -> anyhow::Result<()> {
 
 /// Writes `DIR/NAME`, and makes the folder first.
 pub fn write(folder: &Path, name: &str, contents: &str) -> anyhow::Result<PathBuf> {
-    std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| match folder.is_file() {
+        true => format!(
+            "write into {}: it is a file; name a folder",
+            folder.display()
+        ),
+        false => format!("create {}", folder.display()),
+    })?;
     let path = folder.join(name);
     save(&path, contents)?;
     Ok(path)

@@ -15,6 +15,7 @@ use crate::generation::{self, Generation};
 use crate::manage::list;
 use crate::owners::Owners;
 use crate::partition;
+use crate::runs;
 use crate::share::{Shared, Trainers};
 use crate::table::Table;
 use crate::users;
@@ -47,7 +48,11 @@ pub struct Checked {
 impl Checked {
     fn add(&mut self, level: Level, says: impl Into<String>) {
         let says = says.into();
-        self.findings.push(Finding { level, says });
+        // One file is read for each library, and again for what hangs on it.
+        let is_told = |told: &Finding| says.starts_with(&told.says);
+        if !self.findings.iter().any(is_told) {
+            self.findings.push(Finding { level, says });
+        }
     }
 
     fn judge<T>(&mut self, result: Result<T, impl std::fmt::Display>) -> Option<T> {
@@ -83,6 +88,7 @@ pub fn check(db: &Database) -> Result<Checked, DbError> {
     for key in &keys {
         library(db, key, &mut warnings, &mut checked);
     }
+    runs::times(db, &mut warnings);
     waiting(db, &mut checked);
     if let Some(refused) = checked
         .judge(list::refused(db))
@@ -98,7 +104,6 @@ pub fn check(db: &Database) -> Result<Checked, DbError> {
         );
     }
     warnings.sort_unstable();
-    warnings.dedup();
     for warning in warnings {
         checked.add(Level::Fault, warning);
     }
@@ -211,7 +216,8 @@ fn library(
     {
         raw += 1;
         if let Err(error) = partition::read(&path) {
-            checked.add(Level::Fault, format!("failed to {error}"));
+            let way_out = "remove it: what was learned from it stays";
+            checked.add(Level::Fault, format!("failed to {error} ({way_out})"));
         }
     }
     let Some(store) = checked.judge(Store::open(db, key, warnings)) else {
@@ -221,34 +227,36 @@ fn library(
         whole(path, checked);
     }
     let (runs, counting) = (store.all_runs().count(), store.runs().count());
-    let current = checked.judge(generation::current(db, key));
-    let mut readable = Vec::new();
-    for number in checked
+    let train = format!("`colltune train --db {}` makes the next one", db.in_shell());
+    let current = generation::current(db, key).unwrap_or_else(|error| {
+        checked.add(Level::Fault, format!("failed to {error} ({train})"));
+        0
+    });
+    let numbers = checked
         .judge(generation::numbers(db, key))
-        .unwrap_or_default()
-    {
+        .unwrap_or_default();
+    let mut readable = Vec::new();
+    for &number in &numbers {
         match Generation::load_number(db, key.clone(), number) {
             Ok(_) => readable.push(number),
-            Err(error) if current == Some(number) => {
+            Err(error) if current == number => {
                 let before = readable.last().map_or(String::new(), |before| {
-                    format!(" (`colltune db rollback --to {before}` takes the one before)")
+                    format!(", `colltune db rollback --to {before}` takes the one before")
                 });
-                checked.add(Level::Fault, format!("failed to {error}{before}"));
+                checked.add(Level::Fault, format!("failed to {error} ({train}{before})"));
             }
             Err(error) => checked.add(Level::Note, format!("failed to {error}")),
         }
     }
-    if let Some(current) = current.filter(|current| *current > 0) {
+    if current > 0 {
         let says = format!(
-            "{key}: {counting} of {runs} runs count, {raw} raw partitions, generation {current} of {} in force",
+            "{key}: {counting} of {runs} runs count, {raw} raw partitions, generation {current} in force, {} can be read",
             readable.len()
         );
         checked.add(Level::Fine, says);
-        if !db.generations(key).join(format!("{current:06}")).is_dir() {
-            checked.add(
-                Level::Fault,
-                format!("{key}: generation {current} is not there"),
-            );
+        if !numbers.contains(&current) {
+            let says = format!("{key}: generation {current} is not there ({train})");
+            checked.add(Level::Fault, says);
         }
     }
 }
@@ -266,6 +274,10 @@ fn whole(path: &Path, checked: &mut Checked) {
 
 /// What waits in `incoming/` that no training will take.
 fn waiting(db: &Database, checked: &mut Checked) {
+    if !db.incoming().exists() {
+        checked.add(Level::Note, "incoming/ is not there: the next job makes it");
+        return;
+    }
     let Some(incoming) = checked.judge(db.folder(&db.incoming())) else {
         return;
     };

@@ -96,8 +96,13 @@ struct Disagreement {
 }
 
 fn read_folder(folder: &Path) -> anyhow::Result<Vec<Recording>> {
-    let entries =
-        std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
+    let entries = std::fs::read_dir(folder).with_context(|| match folder.is_file() {
+        true => format!(
+            "read {}: name the folder that the recordings are in",
+            folder.display()
+        ),
+        false => format!("read {}", folder.display()),
+    })?;
     let mut recordings = Vec::new();
     for entry in entries {
         let path = entry?.path();

@@ -27,6 +27,13 @@ use crate::published::{self, Published};
 /// Writes the tables.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let shape = shape(args)?;
+    let is_database = |db: PathBuf| args.output.canonicalize().is_ok_and(|output| output == db);
+    if args.db.canonicalize().is_ok_and(is_database) {
+        return Err(usage(format!(
+            "export into the database itself: name another folder, such as {}",
+            args.db.join("tables").display()
+        )));
+    }
     let published = published::load(&args.db, args.library.as_deref(), args.format.product())?;
     let files = files(&published, args.format, shape)?;
     match output::is_stdout(&args.output) {

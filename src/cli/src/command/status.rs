@@ -28,12 +28,18 @@ use crate::ledger::Ledger;
 use crate::node_hours::NodeHours;
 use crate::output::{aligned, print};
 use crate::parse::collective;
+use crate::progress;
 use crate::published::is_known;
 
 /// Prints the table, or JSON.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let site = site(args)?;
     let db = crate::database::open(&args.db)?;
+    if let Err(error) = db.settings_without_prior() {
+        progress::hint(format_args!(
+            "jobs with this database run untuned: failed to {error}"
+        ));
+    }
     let generations = generations(&db, args)?;
     if generations.is_empty() && site.is_none() {
         // Where nothing was ever recorded, is it a database at all?

@@ -14,7 +14,7 @@
 use std::path::PathBuf;
 
 use colltune_db::train::LibraryReport;
-use colltune_db::{Database, TrainOptions, TrainReport, train};
+use colltune_db::{Database, TrainOptions, TrainReport, runs, train};
 use serde::Serialize;
 
 use crate::output::{json, tell};
@@ -160,10 +160,16 @@ fn print(db: &Database, report: &TrainReport) {
         print_library(db, library);
     }
     if report.libraries.is_empty() {
-        tell(format!(
-            "nothing to learn from yet: start jobs with `colltune run --db {} -- mpirun ...`",
-            db.in_shell()
-        ));
+        let empty = runs::times(db, &mut Vec::new()).len() as u64;
+        let start = format!("`colltune run --db {} -- mpirun ...`", db.in_shell());
+        tell(match empty {
+            0 => format!("nothing to learn from yet: start jobs with {start}"),
+            _ => format!(
+                "nothing to learn from: {} left no records; a job that cannot write them says why at its end; start more \
+                 with {start}",
+                counted(empty, "run")
+            ),
+        });
     }
 }
 
