@@ -4,10 +4,11 @@
 //! table, with a small cache in front of it that needs no lock. States are recycled and never given back to the
 //! allocator, so a stale pointer in the cache is harmless: it is compared by handle.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::{RefCell, UnsafeCell};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,6 +20,7 @@ use colltune_core::decide::agreed::Origin;
 use crate::abi::{self, Comm, bits, spread};
 use crate::arguments::Members;
 use crate::clock;
+use crate::frames;
 use crate::library::{Handles, Pmpi};
 use crate::limits::Reservation;
 use crate::node;
@@ -229,7 +231,7 @@ impl Registry {
         }
         let slot = match self.known(handle) {
             Some(slot) => slot,
-            None if Freed::contains(handle) => return None,
+            None if BeingFreed::is(handle) => return None,
             None => self.attach(comm)?,
         };
         self.cache[place(handle)].store(slot, Ordering::Release);
@@ -293,9 +295,11 @@ impl Registry {
     /// Runs what frees a communicator. What hangs on it goes first, and calls on it that callbacks of the program make
     /// meanwhile are not tuned: in which order attributes go is each rank's own affair, and one that is set by then
     /// may never go.
-    pub fn while_freed(&self, comm: Comm, free: impl FnOnce() -> c_int) -> c_int {
+    #[inline(never)]
+    pub fn while_freed(&self, comm: Comm, free: &dyn Fn() -> c_int) -> c_int {
         let handle = bits(comm);
-        let _being_freed = BeingFreed::begin(handle);
+        let being_freed = BeingFreed(handle);
+        being_freed.begin();
         let is_known = self.slots().known.contains_key(&handle);
         if is_known {
             // SAFETY: the communicator has our attribute, so it is valid.
@@ -347,52 +351,64 @@ impl Registry {
     }
 }
 
-/// So deep a callback of one communicator's that frees another one may go.
-const NESTED: usize = 32;
-
 thread_local! {
-    static FREED: Freed = const {
-        Freed {
-            depth: Cell::new(0),
-            handles: [const { Cell::new(FREE) }; NESTED],
-        }
-    };
+    /// The communicators that a thread is freeing, the innermost last: a callback may free others. Where the frame of the
+    /// guard that noted one is, and the handle. It holds memory only meanwhile, and nothing is to be dropped at a
+    /// thread's end.
+    static FREED: RefCell<ManuallyDrop<Vec<(usize, u64)>>> =
+        const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
-/// The handles of the communicators that a thread is freeing, because a callback may free others.
-struct Freed {
-    depth: Cell<usize>,
-    handles: [Cell<u64>; NESTED],
-}
-
-impl Freed {
-    fn contains(handle: u64) -> bool {
-        FREED.with(|freed| {
-            let mut handles = freed.handles.iter().take(freed.depth.get());
-            handles.any(|own| own.get() == handle)
-        })
-    }
-}
-
-/// A communicator is being freed; how many were before it.
-struct BeingFreed(usize);
+/// A communicator is being freed, from here to where it is dropped or a longjmp leaves it.
+struct BeingFreed(u64);
 
 impl BeingFreed {
-    fn begin(handle: u64) -> BeingFreed {
-        FREED.with(|freed| {
-            let depth = freed.depth.get();
-            if let Some(own) = freed.handles.get(depth) {
-                own.set(handle);
+    /// Notes it at its place on the stack, in [`Registry::while_freed`].
+    fn begin(&self) {
+        let here = std::ptr::from_ref(self).addr();
+        FREED.with_borrow_mut(|freed| {
+            forget_left(freed, here);
+            if freed.try_reserve(1).is_ok() {
+                freed.push((here, self.0));
             }
-            freed.depth.set(depth + 1);
-            BeingFreed(depth)
+        });
+    }
+
+    /// Whether this thread is freeing such a communicator.
+    fn is(handle: u64) -> bool {
+        let here = 0u8;
+        FREED.with_borrow_mut(|freed| {
+            let is_noted = |freed: &Vec<(usize, u64)>| freed.iter().any(|(_, own)| *own == handle);
+            if !is_noted(freed) {
+                return false;
+            }
+            forget_left(freed, (&raw const here).addr());
+            is_noted(freed)
         })
     }
 }
 
 impl Drop for BeingFreed {
     fn drop(&mut self) {
-        FREED.with(|freed| freed.depth.set(self.0));
+        let here = std::ptr::from_ref(self).addr();
+        FREED.with_borrow_mut(|freed| {
+            freed.retain(|(frame, _)| *frame > here);
+            if freed.is_empty() {
+                **freed = Vec::new();
+            }
+        });
+    }
+}
+
+/// Forgets what a longjmp out of an error handler has left: no guard was dropped, and another communicator may have the
+/// handle. Where the stack cannot be followed it is taken to go on.
+fn forget_left(freed: &mut Vec<(usize, u64)>, here: usize) {
+    let function = Registry::while_freed as fn(&Registry, Comm, &dyn Fn() -> c_int) -> c_int;
+    while let Some((frame, _)) = freed.last() {
+        if frames::is_of(function as usize, *frame, here).unwrap_or(true) {
+            break;
+        }
+        freed.pop();
     }
 }
 

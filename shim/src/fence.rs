@@ -73,14 +73,14 @@ pub fn armed() -> Option<&'static Tuner> {
 }
 
 /// Runs what frees a communicator; one that is none of the program's own the library refuses to free.
-pub fn freed(comm: Option<Comm>, free: impl FnOnce() -> c_int) -> c_int {
+pub fn freed(comm: Option<Comm>, free: impl Fn() -> c_int) -> c_int {
     let found = tuner().zip(comm).filter(|(tuner, comm)| {
         let handles = &tuner.handles;
         let kept = [handles.comm_world, handles.comm_self, handles.comm_null];
         !kept.map(abi::bits).contains(&abi::bits(*comm))
     });
     match found {
-        Some((tuner, comm)) => tuner.registry.while_freed(comm, free),
+        Some((tuner, comm)) => tuner.registry.while_freed(comm, &free),
         None => free(),
     }
 }

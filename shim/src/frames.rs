@@ -14,6 +14,7 @@ unsafe extern "C" {
     fn _Unwind_Backtrace(visit: Visit, data: *mut c_void) -> c_int;
     fn _Unwind_GetIP(context: *mut Context) -> usize;
     fn _Unwind_GetCFA(context: *mut Context) -> usize;
+    fn _Unwind_FindEnclosingFunction(code: *mut c_void) -> *mut c_void;
 }
 
 /// One frame: where its code stands, and the lowest address of its memory.
@@ -68,20 +69,39 @@ fn is_ours(code: usize) -> bool {
 /// other then.
 #[cold]
 pub fn is_alive(outer: usize, here: usize) -> bool {
+    holds(outer, here, is_ours).unwrap_or(false)
+}
+
+/// Whether a frame of the function of ours that begins at `function` holds the address `outer`, above the frame that
+/// holds `here`; `None` where the stack cannot be followed so far.
+#[cold]
+pub fn is_of(function: usize, outer: usize, here: usize) -> Option<bool> {
+    // An address behind a call may be the next function's first.
+    let begins = |code: usize| {
+        // SAFETY: any address in code may be asked for.
+        let found = unsafe { _Unwind_FindEnclosingFunction((code - 1) as *mut c_void) };
+        found.addr() == function
+    };
+    holds(outer, here, begins)
+}
+
+/// Whether the frame that holds the address `outer` is of such code, above the one that holds `here`; `None` where the
+/// stack cannot be followed so far.
+fn holds(outer: usize, here: usize, is_such: impl Fn(usize) -> bool) -> Option<bool> {
     if outer <= here {
         // Stacks grow downwards: what was there has returned, or is of another stack.
-        return false;
+        return Some(false);
     }
-    let (mut last, mut alive) = (Frame::default(), None);
+    let (mut last, mut holds) = (Frame::default(), None);
     walk(|frame| {
         if frame.start > outer {
             // The last frame holds it. The caller's own is a new one in the place of the old.
-            alive = Some(last.start > here && is_ours(last.code));
+            holds = Some(last.start > here && is_such(last.code));
         }
         last = frame;
-        alive.is_none()
+        holds.is_none()
     });
-    alive.unwrap_or(false)
+    holds
 }
 
 /// The name of MPI's function, or of Fortran's, that the program called, while one of ours runs.

@@ -7,13 +7,15 @@
  *        entitled own-types  ranks describe the same data by different types, of which one is a single element
  *        entitled read-only  what is sent cannot be written to
  *        entitled holes      elements with holes are combined and dealt out
- *        entitled chains     what frees one communicator frees the next one, nine deep
+ *        entitled chains     what frees one communicator frees the next one, forty deep
+ *        entitled refused    what could not be freed is left by a longjmp, and freed again
  *        entitled data FILE  the file is descriptor 2 of rank 0 from the first calls on
  *        entitled inexact    every trap of the processor is on
  * Prints "ok" when every result is right. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <fenv.h>
+#include <setjmp.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -93,7 +95,7 @@ static void read_only(int each) {
     free(got);
 }
 
-enum { CHAIN = 9 };
+enum { CHAIN = 40 };
 static MPI_Comm chain[CHAIN];
 
 static void reduce(MPI_Comm comm) {
@@ -102,24 +104,71 @@ static void reduce(MPI_Comm comm) {
     right &= sum == size;
 }
 
-/* What frees one communicator frees the next one, and the last of them calls a collective on the first. */
+/* What frees one communicator frees the next one; each calls a collective on its own, and the last of them on the first. */
 static int free_next(MPI_Comm freed, int key, void *attribute, void *extra) {
-    (void)freed, (void)key, (void)extra;
+    (void)key, (void)extra;
     long next = (long)attribute + 1;
     if (next == CHAIN) reduce(chain[0]);
     else MPI_Comm_free(&chain[next]);
+    reduce(freed);
     return MPI_SUCCESS;
 }
 
 static void free_in_chains(int key) {
     for (long i = 0; i < CHAIN; i++) {
         MPI_Comm_dup(MPI_COMM_WORLD, &chain[i]);
-        MPI_Comm_set_attr(chain[i], key, (void *)i);
+        /* Attributes that are older than a tuner's go before it, or behind it. */
+        if (rank % 2) MPI_Comm_set_attr(chain[i], key, (void *)i);
         for (int call = 0; call < 9; call++) reduce(chain[i]);
+        if (rank % 2 == 0) MPI_Comm_set_attr(chain[i], key, (void *)i);
     }
     MPI_Comm first = chain[0];
     MPI_Comm_free(&first);
     reduce(MPI_COMM_WORLD);
+}
+
+static jmp_buf refused;
+
+static void leave(MPI_Comm *comm, int *code, ...) {
+    (void)comm, (void)code;
+    longjmp(refused, 1);
+}
+
+/* Once. */
+static int refuse(MPI_Comm freed, int key, void *attribute, void *extra) {
+    (void)freed, (void)key, (void)extra;
+    int *left = attribute;
+    return (*left)-- > 0 ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+/* A communicator that could not be freed is used and freed, and so are others after it that may have its handle, on one
+ * rank and not on the other. */
+static void free_twice(void) {
+    int key, left = 1;
+    volatile int jumped = 0;
+    MPI_Errhandler leaves;
+    MPI_Comm comm, own = MPI_COMM_NULL;
+    MPI_Comm_create_errhandler(leave, &leaves);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, refuse, &key, NULL);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_attr(comm, key, &left);
+    MPI_Comm_set_errhandler(comm, leaves), MPI_Comm_set_errhandler(MPI_COMM_WORLD, leaves);
+    for (int call = 0; call < 9; call++) reduce(comm);
+    if (setjmp(refused) == 0) MPI_Comm_free(&comm);
+    else jumped = 1;
+    right &= jumped;
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL), MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    for (int call = 0; call < 9; call++) reduce(comm);
+    MPI_Comm_free(&comm);
+    for (int round = 0; round < 20; round++) {
+        if (rank % 2) MPI_Comm_dup(MPI_COMM_SELF, &own);
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        for (int call = 0; call < 9; call++) reduce(comm), right &= step(comm, call, 40);
+        MPI_Comm_free(&comm);
+        if (rank % 2) MPI_Comm_free(&own);
+    }
+    MPI_Comm_free_keyval(&key);
+    MPI_Errhandler_free(&leaves);
 }
 
 struct holed { double weight; char gap[8]; unsigned number; char end[12]; };
@@ -219,6 +268,7 @@ int main(int argc, char **argv) {
         for (int round = 0; round < 5; round++) free_in_chains(key);
         MPI_Comm_free_keyval(&key);
     }
+    if (!strcmp(what, "refused")) free_twice();
     if (!strcmp(what, "inexact")) {
         feenableexcept(FE_INEXACT);
         for (int call = 0; call < 200; call++) reduce(MPI_COMM_WORLD);

@@ -128,6 +128,15 @@ on_each_library! {
         ]);
     }
 
+    /// Of what is noted while it is freed nothing is dropped then.
+    fn a_free_that_is_refused_may_be_left_and_made_again(mpi: Mpi) {
+        let db = folder();
+        is_right(mpi, "refused", &[
+            &|job| exploring(job, db.path()),
+            &|job| job.force("allreduce=node:shm"),
+        ]);
+    }
+
     fn every_trap_of_the_processor_may_be_on(mpi: Mpi) {
         let db = folder();
         is_right(mpi, "inexact", &[

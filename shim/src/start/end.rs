@@ -32,7 +32,7 @@ pub fn hang_on_self(pmpi: &Pmpi, handles: &Handles) {
 }
 
 /// Runs the library's MPI_Finalize, `finalize`.
-pub fn finalize(finalize: impl FnOnce() -> c_int) -> c_int {
+pub fn finalize(finalize: impl Fn() -> c_int) -> c_int {
     let tuner = fence::tuner();
     let Some(tuner) = tuner.filter(|_| HANGS_ON_SELF.load(Ordering::Relaxed)) else {
         wind_down();
@@ -40,7 +40,7 @@ pub fn finalize(finalize: impl FnOnce() -> c_int) -> c_int {
     };
     let code = tuner
         .registry
-        .while_freed(tuner.handles.comm_self, finalize);
+        .while_freed(tuner.handles.comm_self, &finalize);
     // MPICH keeps MPI_COMM_SELF while a session is open; the others are past all that could be told to them.
     if let Some(tuner) = fence::disarm() {
         switch::let_be();
