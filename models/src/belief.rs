@@ -24,6 +24,7 @@ use colltune_core::collective::Collective;
 use rayon::prelude::*;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
+use crate::ablation::{Mechanism, has};
 use crate::evidence::{Evidence, Shape};
 use crate::predict::{Place, Point, Prediction, Predictor};
 use contrast::{Fit, Observed, Sum};
@@ -482,6 +483,9 @@ const FREEDOM_MANY: f64 = 200.0;
 ///
 /// Source: the expansion: Fisher & Cornish, Technometrics 2, 1960.
 fn wider(freedom: f64, tail: f64) -> f64 {
+    if !has(Mechanism::StudentInflation) {
+        return 1.0;
+    }
     let normal = Normal::standard().inverse_cdf(1.0 - tail);
     if freedom > FREEDOM_MANY {
         let square = normal * normal;

@@ -7,6 +7,8 @@
 //! the whole way, [`statistics`] what it tells people and exports.
 #![forbid(unsafe_code)]
 
+pub mod ablation;
+
 pub mod evidence;
 pub mod predict;
 
@@ -21,4 +23,4 @@ pub mod watching;
 pub mod learn;
 pub mod statistics;
 
-pub use learn::{Context, LearnError, Learned, learn};
+pub use learn::{Context, Control, LearnError, Learned, learn};

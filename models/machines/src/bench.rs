@@ -1,5 +1,6 @@
 //! `colltune bench learner`: every policy on every kind of machine.
 
+mod ablation;
 mod hazards;
 mod layouts;
 mod learning;
@@ -60,11 +61,16 @@ const GROUPS: [Group; 11] = [
         run: programs::drift,
     },
 ];
+/// The group of the learner without one of its mechanisms, which is found where it is named alone.
+pub const ABLATION: &str = "ablation";
 /// The group of predictors, which has a table of its own.
 const LAYOUTS: &str = "layouts";
 
 /// Runs the groups that are wanted, telling what it is at.
 pub fn run(scope: &Scope, is_wanted: &dyn Fn(&str) -> bool, progress: &dyn Fn(&str)) -> Vec<Table> {
+    if is_wanted(ABLATION) && !is_wanted(LAYOUTS) {
+        return vec![ablation::table(scope, is_wanted, progress)];
+    }
     let mut rows = Vec::new();
     for group in GROUPS.iter().filter(|group| is_wanted(group.name)) {
         progress(group.name);

@@ -95,18 +95,16 @@ pub(crate) fn each(lives: &Lives, of: impl Fn(&History) -> f64) -> Vec<Option<Sp
 
 /// A share over all machines together.
 pub(crate) fn pooled(lives: &Lives, of: impl Fn(&History) -> (f64, f64)) -> Vec<Option<Spread>> {
-    let share = |lived: &Vec<History>| {
-        let pairs: Vec<(f64, f64)> = lived.iter().map(&of).collect();
-        let (part, whole) = pairs
-            .iter()
-            .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        if whole == 0.0 {
-            None
-        } else {
-            Spread::exactly(part / whole)
-        }
-    };
+    let share = |lived: &Vec<History>| pooled_of(lived, &of);
     lives.iter().map(share).collect()
+}
+
+pub(crate) fn pooled_of(lived: &[History], of: impl Fn(&History) -> (f64, f64)) -> Option<Spread> {
+    let (part, whole) = lived
+        .iter()
+        .map(of)
+        .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    (whole != 0.0).then(|| Spread::exactly(part / whole))?
 }
 
 pub(crate) fn row(figure: &str, found: Vec<Option<Spread>>, must: Bound, aim: Bound) -> Row {

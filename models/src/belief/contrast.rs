@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use nalgebra::{DMatrix, DVector};
 
+use crate::ablation::{Mechanism, has};
 use crate::evidence::Evidence;
 use noise::Noise;
 pub use residuals::Sum;
@@ -213,7 +214,12 @@ impl Observed {
             let Sum {
                 squares, expected, ..
             } = fit.residuals.by_group[one.group];
-            one.calm = (RUN_FREEDOM + expected) / (RUN_FREEDOM + squares / one.calm);
+            if has(Mechanism::Calmness) {
+                one.calm = (RUN_FREEDOM + expected) / (RUN_FREEDOM + squares / one.calm);
+            }
+        }
+        if !has(Mechanism::CallNoise) {
+            return;
         }
         // By arm, its freedom within and between runs, and the sum of squares.
         let own = |arm: usize| {
@@ -241,11 +247,17 @@ impl Observed {
     /// The variance between runs by which estimates are as sure as they claim, where runs are weighed by how calm they
     /// are: the information of a t-distribution is that much less than its scale says. Source: as [`Observed::calm`].
     pub fn honest(between: f64) -> f64 {
+        if !has(Mechanism::Calmness) {
+            return between;
+        }
         between * (RUN_FREEDOM + 3.0) / (RUN_FREEDOM + 1.0)
     }
 
     /// Widens the arms about which runs disagree more than about the others.
     pub fn widen(&mut self, fit: &Fit) {
+        if !has(Mechanism::Disagreement) {
+            return;
+        }
         for (wider, [of_runs, _]) in self.disagreement.iter_mut().zip(&fit.residuals.by_arm) {
             let squares = DISAGREEMENT_PRIOR + of_runs.squares;
             *wider = (squares / (DISAGREEMENT_PRIOR + of_runs.expected)).max(1.0);

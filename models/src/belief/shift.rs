@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::root::root;
+use crate::ablation::{Mechanism, has};
 use crate::evidence::{Evidence, Moments};
 
 /// The prior of tau, relative to the default's time, and how many contrasts it counts for.
@@ -299,7 +300,10 @@ impl Shift {
         }
         let tau = tau * self.scale;
         let kept = tau / (tau + self.variance);
-        let slope = (self.covariance / self.variance).clamp(-1.0, 1.0);
+        let slope = match has(Mechanism::ControlVariate) {
+            true => (self.covariance / self.variance).clamp(-1.0, 1.0),
+            false => 0.0,
+        };
         // Of the contrast so much is added. What is off then beyond the time's own error: what of the shift's noise comes
         // along, together with that error, and what of the true shift is left out.
         let share = kept - slope * (1.0 - kept);

@@ -7,6 +7,8 @@
 use statrs::distribution::{ContinuousCDF as _, Normal};
 use statrs::function::beta::ln_beta;
 
+use crate::ablation::{Mechanism, has};
+
 /// How likely a variant is one that provokes stalls, as so many among so many: few machines have any, some have many,
 /// so it takes little evidence to know which it is.
 const PROVOKERS: (f64, f64) = (0.1, 2.5);
@@ -122,7 +124,11 @@ impl Common {
             provokers: PROVOKERS.0 / PROVOKERS.1,
             size,
         };
-        for _ in 0..ROUNDS {
+        for _ in 0..if has(Mechanism::StallRounds) {
+            ROUNDS
+        } else {
+            1
+        } {
             let (mut innocent, mut provokers) = (Count::default(), 0.0);
             for count in all {
                 let provokes = common.provokes(*count, common.rate);

@@ -4,6 +4,7 @@
 
 use super::cells::Cells;
 use super::context::Context;
+use crate::ablation::{Mechanism, has};
 use crate::belief::{Arm, Belief};
 use crate::choice::{Choice, GAIN_LEAST};
 use crate::promise::{Promise, Prospect, promise};
@@ -28,7 +29,7 @@ pub fn nothing_to_gain(
 ) -> String {
     let time_ns: f64 = beliefs.iter().map(|belief| belief.time_ns).sum();
     let is_chosen = |choice: &Choice| choice.best.is_some();
-    if time_ns <= 0.0 || choices.iter().any(is_chosen) {
+    if !has(Mechanism::Promise) || time_ns <= 0.0 || choices.iter().any(is_chosen) {
         return String::new();
     }
     let mut order: Vec<usize> = (0..beliefs.len()).collect();
