@@ -4,10 +4,12 @@ use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::model::{CellModel, Model};
 use colltune_core::settings::Settings;
+use colltune_models::belief::Belief;
 use colltune_models::choice::{choose, contrast};
 use colltune_models::evidence::{Call, Evidence, Shape, reduce};
 use colltune_models::{Context, learn};
 use rand::{RngExt, SeedableRng};
+use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::generator::*;
 
@@ -408,4 +410,68 @@ fn stalls_that_are_short_beside_the_default_cost_a_far_faster_variant_nothing() 
     assert_eq!(choices[0].best, Some(0), "{:?}", choices[0]);
     let gain = contrast(&beliefs[0], 0);
     assert!(gain.lo > 100.0, "{gain:?}");
+}
+
+/// A cell whose only arm was measured, is no faster than the default with this probability, and does not stall.
+fn doubtful(believed: &Belief, not_faster: f64) -> Belief {
+    let mut belief = believed.clone();
+    belief.all_pay = 0.0;
+    belief.arms[0].stalls.provokes = 0.0;
+    let away = Normal::standard().inverse_cdf(1.0 - not_faster);
+    belief.mean[0] = -0.05 * away;
+    belief.covariance[(0, 0)] = 0.05 * 0.05;
+    belief
+}
+
+/// A cell whose second variant takes half the default's time in all of ten jobs.
+fn twice_as_fast() -> Belief {
+    let truths = [Truth {
+        shape: shape(64),
+        costs: vec![1.0, 0.5],
+    }];
+    let (mut believed, _) = decide(&USUAL.evidence(1, &truths, 10, 600), 2, None);
+    believed.remove(0)
+}
+
+#[test]
+fn what_was_chosen_before_goes_once_it_is_likelier_to_lose() {
+    let believed = twice_as_fast();
+    for (not_faster, stays) in [(0.3, true), (0.5, true), (0.65, false), (0.9, false)] {
+        let cell = doubtful(&believed, not_faster);
+        let before = [Some(cell.arms[0].variant)];
+        let choices = choose(&[cell], &[vec![true]], &before);
+        assert_eq!(
+            choices[0].best.is_some(),
+            stays,
+            "{not_faster}: {choices:?}"
+        );
+        assert_eq!(choices[0].replaces[0], stays, "{not_faster}: {choices:?}");
+    }
+}
+
+#[test]
+fn what_stays_from_before_counts_in_the_mean_that_new_choices_must_keep() {
+    let believed = twice_as_fast();
+    let sure = believed.clone();
+    // Of four new choices one is 3 % likely to be no gain, which is within their mean.
+    let fresh = {
+        let mut fresh = doubtful(&believed, 0.5);
+        fresh.mean[0] = 0.99f64.ln() - 0.05 * 1.881;
+        fresh
+    };
+    let kept = doubtful(&believed, 0.4);
+    let beliefs = [sure.clone(), sure.clone(), sure, fresh, kept];
+    let allowed = vec![vec![true]; beliefs.len()];
+    let chosen = |before: Option<u16>| {
+        let mut all = [None; 5];
+        all[4] = before;
+        let choices = choose(&beliefs, &allowed, &all);
+        choices
+            .iter()
+            .map(|one| one.best.is_some())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(chosen(None), [true, true, true, true, false]);
+    let before = Some(believed.arms[0].variant);
+    assert_eq!(chosen(before), [true, true, true, false, true]);
 }
