@@ -4,7 +4,8 @@
 //! default, all together; and how each does. The largest standardised difference of what lies before and behind a cut
 //! (a retrospective CUSUM) is a shift where chance hardly makes one in any of a cell's series at any of their cuts:
 //! Student's distribution says how likely one is, Bonferroni's bound how likely any. A run counts by how well its calls
-//! tell its mean, beside what runs differ by. The newest shift counts.
+//! tell its mean, beside what runs differ by. The newest shift counts. A cell is looked at again behind new runs, so each
+//! look spends a share of what chance may do in all of them (alpha spending; Lan & DeMets, Biometrika 70, 1983).
 //!
 //! What was learned before is discounted for the whole cell where most variants have shifted together, or the default
 //! alone; where another one has, for that one.
@@ -12,14 +13,17 @@
 mod cut;
 mod panel;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::ablation::{Mechanism, has};
 use crate::evidence::{Evidence, Shape};
 use cut::{MeanSum, RunMean};
 use panel::{Break, PanelData, ShiftTest, differ};
 
-/// Of cells in which nothing has changed the share that seem to have, by each of the three kinds of series.
-const WRONG: f64 = 0.001;
+/// Of cells in which nothing ever changes the share that seem to have at any time, by each of the three kinds of series.
+const WRONG: f64 = 0.01;
+/// The sum of 1 / look^1.5 over all looks.
+const LOOKS: f64 = 2.6124;
 /// A variant that fewer runs compare with the default is not watched.
 const RUNS_LEAST: usize = 6;
 /// A smaller shift is not worth forgetting: logarithms of contrasts and of levels.
@@ -45,12 +49,17 @@ pub struct Watched {
 
 /// Watches one cell.
 pub fn watch(rows: &[&Evidence]) -> Watched {
+    if !has(Mechanism::Breaks) {
+        return Watched::default();
+    }
     let noises = noises(rows);
     let contrasts = contrasts(rows, &noises);
     let differ = differ(contrasts.values().map(Vec::as_slice));
-    let alone = alone(&contrasts, differ);
-    let beside = beside_default(rows, &contrasts, &noises, differ);
-    let of_rows = |rows: &[&Evidence]| level(rows, &noises, differ / 2.0);
+    let runs: BTreeSet<u32> = rows.iter().map(|row| row.run).collect();
+    let wrong = spent_by_look(runs.len());
+    let alone = alone(&contrasts, differ, wrong);
+    let beside = beside_default(rows, &contrasts, &noises, (differ, wrong));
+    let of_rows = |rows: &[&Evidence]| level(rows, &noises, (differ / 2.0, wrong));
     let level = of_rows(rows);
     // Where newer runs hold the default and one other variant alone, neither says which of the two has moved.
     let default = match (beside, level) {
@@ -157,12 +166,19 @@ fn in_order(runs: BTreeMap<u32, MeanSum>) -> Vec<RunMean> {
     runs.into_iter().map(|(run, of)| of.of_run(run)).collect()
 }
 
+/// What the look behind so many runs may spend of [`WRONG`]. Every run adds a look at most, and looks without end spend
+/// no more than all of it.
+fn spent_by_look(runs: usize) -> f64 {
+    let look = (runs + 1).saturating_sub(RUNS_LEAST).max(1) as f64;
+    WRONG / (LOOKS * look.powf(1.5))
+}
+
 /// The shifts of variants beside the default, each for itself.
-fn alone(contrasts: &BTreeMap<u16, Vec<RunMean>>, differ: f64) -> Vec<(u16, Break)> {
+fn alone(contrasts: &BTreeMap<u16, Vec<RunMean>>, differ: f64, wrong: f64) -> Vec<(u16, Break)> {
     let test = ShiftTest {
         rise_least: CONTRAST_LEAST,
         variants_least: 1,
-        wrong: WRONG / contrasts.len().max(1) as f64,
+        wrong: wrong / contrasts.len().max(1) as f64,
     };
     let shift = |(variant, series): (&u16, &Vec<RunMean>)| {
         let own = [(*variant, series.as_slice())];
@@ -178,7 +194,7 @@ fn beside_default(
     rows: &[&Evidence],
     contrasts: &BTreeMap<u16, Vec<RunMean>>,
     noises: &BTreeMap<u16, f64>,
-    differ: f64,
+    (differ, wrong): (f64, f64),
 ) -> Option<Break> {
     let mut known: BTreeMap<u32, f64> = BTreeMap::new();
     for row in bodies(rows).filter(|row| row.variant == 0) {
@@ -190,12 +206,16 @@ fn beside_default(
     PanelData::new(series, differ, shared.collect()).newest_shift(ShiftTest {
         rise_least: CONTRAST_LEAST,
         variants_least: 2,
-        wrong: WRONG,
+        wrong,
     })
 }
 
 /// The shift of what calls take, all variants and sizes together.
-fn level(rows: &[&Evidence], noises: &BTreeMap<u16, f64>, differ: f64) -> Option<Break> {
+fn level(
+    rows: &[&Evidence],
+    noises: &BTreeMap<u16, f64>,
+    (differ, wrong): (f64, f64),
+) -> Option<Break> {
     let mut times: BTreeMap<(u16, Shape), Vec<RunMean>> = BTreeMap::new();
     for row in bodies(rows) {
         times
@@ -212,6 +232,6 @@ fn level(rows: &[&Evidence], noises: &BTreeMap<u16, f64>, differ: f64) -> Option
     PanelData::new(series, differ, BTreeMap::new()).newest_shift(ShiftTest {
         rise_least: LEVEL_LEAST,
         variants_least: 1,
-        wrong: WRONG,
+        wrong,
     })
 }
