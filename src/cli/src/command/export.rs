@@ -124,7 +124,7 @@ pub struct Args {
 enum Format {
     /// table.csv: one row per cell and variant
     Csv,
-    /// table.json: what `status --json` prints
+    /// table.json: the cells and variants of table.csv; `status --json` says more
     Json,
     /// Rules file of Open MPI 4.1 and 5.0
     Openmpi,

@@ -60,7 +60,7 @@ pub struct Args {
     /// Take what running jobs have recorded so far
     #[arg(long)]
     include_running: bool,
-    /// Seed of the regressions; one data set and seed give one model
+    /// Seed of the posterior draws that set probabilities; one data set and seed give one model
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Publish a new generation even if nothing is new
