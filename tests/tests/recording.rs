@@ -234,4 +234,27 @@ on_each_library! {
         trains();
         assert!(open_traces(db.path()).is_empty(), "a job that wrote nothing for two hours is gone");
     }
+
+    /// As where nothing was sampled for long, or a file server was slow.
+    fn a_training_that_takes_a_running_job_for_a_dead_one_costs_no_record(mpi: Mpi) {
+        let (db, log) = (folder(), folder());
+        let log = log.path().join("log");
+        let train = format!(
+            "touch -d '2 hours ago' $COLLTUNE_DB/incoming/*.trace.open && \
+             env -u LD_PRELOAD {} train --db $COLLTUNE_DB --json >$COLLTUNE_DB/first",
+            colltune().display()
+        );
+        let job = exploring(mpi, 2, db.path()).env("COLLTUNE_SETUP_AFTER", "1").log(&log);
+        job.run("ends", &["shell", &train]).succeeds().prints("sum 2\n").is_silent();
+        let trained = |text: &[u8]| {
+            let report: serde_json::Value = serde_json::from_slice(text).expect("JSON");
+            (report["records"].as_u64().unwrap(), report["libraries"][0]["records"].as_u64().unwrap())
+        };
+        let (before, _) = trained(&std::fs::read(db.path().join("first")).unwrap());
+        let all = read_log(&log, 2).iter().flatten().filter(|call| call.sampled).count() as u64;
+        assert!(0 < before && before < all, "{before} of {all} were taken while the job ran");
+        let output = Command::new(colltune()).args(["train", "--json", "--db"]).arg(db.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(trained(&output.stdout), (all - before, all), "the others, and all of them once");
+    }
 }

@@ -2,6 +2,7 @@
 //! share processors, waiting for each other is what a start costs most.
 
 use std::io;
+use std::time::Duration;
 
 use colltune_core::collective::Collective;
 use colltune_core::context::told;
@@ -21,6 +22,9 @@ use crate::private::Private;
 use crate::recorder::Recorder;
 use crate::warn::say;
 use crate::world::Messages;
+
+/// The shortest time by which traces of running jobs are told from others.
+const REST_MIN: Duration = Duration::from_secs(60);
 
 /// What the ranks have then.
 pub struct Opened {
@@ -60,14 +64,18 @@ pub struct JobFacts<'a> {
     pub host: u64,
 }
 
+/// How long a rank may write nothing to its trace: a training calls one abandoned after four times as long.
+fn longest_rest(rules: &Rules) -> Duration {
+    (rules.terms.settings.stale_after / 4).max(REST_MIN)
+}
+
 /// Opens it. Collective over the world; `None` on all ranks where one of them cannot keep anything of communicators.
 pub fn open(pmpi: &'static Pmpi, handles: &Handles, job: JobFacts) -> Option<Opened> {
     let registry = Registry::create(pmpi, handles);
     let log = job.log.map(|folder| CallLog::open(folder, job.rank));
-    let trace = job
-        .incoming
-        .filter(|_| is_recorded(&job))
-        .map(|incoming| Recorder::create(incoming.as_ref(), &header(&job)));
+    let trace = job.incoming.filter(|_| is_recorded(&job)).map(|incoming| {
+        Recorder::create(incoming.as_ref(), &header(&job), longest_rest(job.rules))
+    });
     let may_run_own = job.rules.may_run_own();
     let made = may_run_own.then(|| messages::make(pmpi, handles));
     let mut codes = [

@@ -9,7 +9,7 @@ use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::impasse::Reason;
 use colltune_core::decide::rules::is_worth_a_word;
-use colltune_core::decide::{AfterSample, Chosen, DEFAULT, Decision, Timing};
+use colltune_core::decide::{Chosen, DEFAULT, Decision, Timing};
 use colltune_core::record::{CallClass, Manner, Record};
 use colltune_core::request::Mode;
 
@@ -274,10 +274,10 @@ impl Tuner {
             end_ns,
             record,
         };
-        let then = self.take(state, collective, &chosen, timing);
+        let is_delayed = self.take(state, collective, &chosen, timing);
         // A review makes ranks wait for each other: what comes behind it is not the variant's.
         // Where several threads call at will, nobody knows which call is this one's next.
-        if then == AfterSample::Nothing && !self.thread_multiple {
+        if !is_delayed && !self.thread_multiple {
             self.gap.open(Sample {
                 end,
                 handle: abi::bits(state.comm),

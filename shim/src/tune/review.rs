@@ -16,11 +16,9 @@ use crate::communicator::State;
 use crate::floating;
 use crate::switch;
 
-/// A write of records that takes longer than this is the last one before the end.
-const PATIENCE_NS: u64 = 20_000_000;
-
 impl Tuner {
-    /// Takes the time of a sampled call, and reviews its cell where that is due. Says whether it did.
+    /// Takes the time of a sampled call, and reviews its cell where that is due. Says whether that, or a write of
+    /// records, delays what this rank does next.
     #[inline]
     pub(super) fn take(
         &self,
@@ -28,26 +26,24 @@ impl Tuner {
         collective: Collective,
         chosen: &Chosen,
         timing: Timing,
-    ) -> AfterSample {
+    ) -> bool {
         if let Some(account) = &self.account {
             account.sample();
         }
         let after = state
             .decider
             .observe(&self.rules, collective, chosen, timing);
-        if after == AfterSample::Review {
+        let is_reviewed = after == AfterSample::Review;
+        if is_reviewed {
             self.review(state, collective, chosen);
-            if let Some(recorder) = &self.recorder {
-                let _agreement = self.spending.agreement();
-                let begun = clock::ticks();
-                recorder.keep();
-                // The other ranks wait for this one.
-                if self.clock.span_ns(clock::ticks().wrapping_sub(begun)) > PATIENCE_NS {
-                    recorder.postpone();
-                }
-            }
         }
-        after
+        let recorder = self.recorder.as_ref();
+        let recorder = recorder.filter(|recorder| is_reviewed || recorder.is_due(timing.end_ns));
+        if let Some(recorder) = recorder {
+            let _agreement = self.spending.agreement();
+            recorder.keep(|| self.clock.at_ns(clock::ticks()));
+        }
+        is_reviewed || recorder.is_some()
     }
 
     /// The same of one that did not return to us: an exception or a longjmp left it.
