@@ -119,6 +119,20 @@ struct Slot {
     state: UnsafeCell<State>,
 }
 
+/// The state of a communicator, found for one call. The call borrows it from here for moments in which nothing of the
+/// program's runs: the library's functions may call a tool, an error handler or an operation of the program's, which
+/// may call a collective on this communicator, for which the state is found again.
+pub struct Found(*mut Slot);
+
+impl Found {
+    #[inline(always)]
+    pub fn state(&mut self) -> &mut State {
+        // SAFETY: slots are never freed. By the promise to `find` one call at a time uses this state, those that are
+        // made within it included: a call borrows it for no longer than it runs none of the program's code.
+        unsafe { &mut *(*self.0).state.get() }
+    }
+}
+
 const FREE: u64 = u64::MAX;
 const CACHE: usize = 256;
 
@@ -172,33 +186,24 @@ impl Registry {
     /// The state of a communicator; `None` for MPI_COMM_NULL and where no attribute can be set.
     ///
     /// # Safety
-    /// `comm` is valid, and no other collective on it is under way, as MPI demands. The state is
-    /// not used after the call that it was found for.
+    /// `comm` is valid, and no other collective on it is under way, as MPI demands. What is found is not used after
+    /// the call that it was found for, nor behind code of the program's that may free the communicator.
     #[inline(always)]
-    #[expect(
-        clippy::mut_from_ref,
-        reason = "one thread at a time uses a communicator's collectives"
-    )]
-    pub unsafe fn find(&self, comm: Comm) -> Option<&mut State> {
+    pub unsafe fn find(&self, comm: Comm) -> Option<Found> {
         let handle = bits(comm);
-        if let Some(slot) = self.cached(handle) {
-            // SAFETY: slots are never freed, and by the caller's promise nobody else uses this state.
-            return Some(unsafe { &mut *(*slot).state.get() });
+        match self.cached(handle) {
+            Some(slot) => Some(Found(slot)),
+            // SAFETY: the caller promises a valid communicator.
+            None => unsafe { self.find_slowly(comm) },
         }
-        // SAFETY: the caller promises a valid communicator on which no other collective is under way.
-        unsafe { self.find_slowly(comm) }
     }
 
     /// The same of a communicator that was found just now; the library is not asked.
     ///
     /// # Safety
     /// As for [`Registry::find`].
-    #[expect(
-        clippy::mut_from_ref,
-        reason = "one thread at a time uses a communicator's collectives"
-    )]
-    pub unsafe fn find_again(&self, comm: Comm) -> Option<&mut State> {
-        // SAFETY: the caller promises that no other collective on this communicator uses the state.
+    pub unsafe fn find_again(&self, comm: Comm) -> Option<Found> {
+        // SAFETY: the same is promised.
         unsafe { self.find_by_bits(bits(comm)) }
     }
 
@@ -207,24 +212,15 @@ impl Registry {
     ///
     /// # Safety
     /// As for [`Registry::find`].
-    #[expect(
-        clippy::mut_from_ref,
-        reason = "one thread at a time uses a communicator's collectives"
-    )]
-    pub unsafe fn find_by_bits(&self, handle: u64) -> Option<&mut State> {
+    pub unsafe fn find_by_bits(&self, handle: u64) -> Option<Found> {
         // Since then others may have taken its place in the cache.
-        let slot = self.cached(handle).or_else(|| self.known(handle))?;
-        // SAFETY: slots are never freed, and the caller promises that no other collective on this communicator uses
-        // the state.
-        Some(unsafe { &mut *(*slot).state.get() })
+        self.cached(handle)
+            .or_else(|| self.known(handle))
+            .map(Found)
     }
 
     #[cold]
-    #[expect(
-        clippy::mut_from_ref,
-        reason = "one thread at a time uses a communicator's collectives"
-    )]
-    unsafe fn find_slowly(&self, comm: Comm) -> Option<&mut State> {
+    unsafe fn find_slowly(&self, comm: Comm) -> Option<Found> {
         let handle = bits(comm);
         if handle == self.comm_null {
             return None;
@@ -235,9 +231,7 @@ impl Registry {
             None => self.attach(comm)?,
         };
         self.cache[place(handle)].store(slot, Ordering::Release);
-        // SAFETY: slots are never freed, and by the promise to `find` no other collective on this communicator uses
-        // the state.
-        Some(unsafe { &mut *(*slot).state.get() })
+        Some(Found(slot))
     }
 
     fn attach(&self, comm: Comm) -> Option<*mut Slot> {

@@ -89,9 +89,9 @@ pub fn freed(comm: Option<Comm>, free: impl Fn() -> c_int) -> c_int {
 #[cfg(mpi = "openmpi")]
 pub fn begun(comm: Comm) {
     // SAFETY: the application passed a communicator for a collective, so no other is under way on it.
-    let state = armed().and_then(|tuner| unsafe { tuner.registry.find(comm) });
-    if let Some(state) = state {
-        state.passing.calls += 1;
+    let found = armed().and_then(|tuner| unsafe { tuner.registry.find(comm) });
+    if let Some(mut found) = found {
+        found.state().passing.calls += 1;
     }
 }
 

@@ -42,7 +42,8 @@ pub fn run<N: Number>(
     native: impl Fn(&Collectives<N>, Comm) -> c_int,
 ) -> Option<c_int> {
     // SAFETY: the application passed a communicator that it may use for this collective now.
-    let state = unsafe { tuner.registry.find(comm) }?;
+    let mut found = unsafe { tuner.registry.find(comm) }?;
+    let state = found.state();
     if let (Collective::Allreduce, Arguments::Reduction(reduction)) = (collective, &arguments) {
         // SAFETY: the application passed these arguments to a collective on this communicator.
         let code = unsafe { tuner.repeat_allreduce(state, reduction) };
@@ -87,7 +88,7 @@ pub fn run<N: Number>(
         native: &native,
         span,
     };
-    Some(tuner.carry_out(state, call, &decision, &ways))
+    Some(tuner.carry_out(found, call, &decision, &ways))
 }
 
 /// The library's own choice, as which [`run`] left a call, returned an error on this rank.
@@ -99,9 +100,10 @@ pub fn failed(
     code: c_int,
 ) {
     // SAFETY: `run` has just found this communicator's state, and the call on it is still the only one.
-    let Some(state) = (unsafe { tuner.registry.find_again(comm) }) else {
+    let Some(mut found) = (unsafe { tuner.registry.find_again(comm) }) else {
         return;
     };
+    let state = found.state();
     let call = arguments.shared(tuner, collective, state.n_ranks);
     tuner.take_back_if_refused(state, call, code);
 }

@@ -150,10 +150,12 @@ impl Tuner {
             recorder.shift(record, shift_ns);
         }
         // SAFETY: no tuned call is under way on this thread, and no other thread calls meanwhile.
-        let state = unsafe { self.registry.find_by_bits(sample.handle) };
-        if let Some(state) = state.filter(|state| state.decider.agreed().id == sample.comm) {
-            let decider = &mut state.decider;
-            decider.close_gap(sample.collective, sample.place, shift_ns);
+        let found = unsafe { self.registry.find_by_bits(sample.handle) };
+        if let Some(mut found) = found {
+            let decider = &mut found.state().decider;
+            if decider.agreed().id == sample.comm {
+                decider.close_gap(sample.collective, sample.place, shift_ns);
+            }
         }
     }
 

@@ -19,7 +19,7 @@ use crate::account::Span;
 use crate::arguments::{Arguments, Reduction, View};
 use crate::call_log::Line;
 use crate::clock;
-use crate::communicator::State;
+use crate::communicator::{Found, State};
 use crate::floating;
 use crate::gap::Sample;
 use crate::limits::Reservation;
@@ -53,12 +53,13 @@ impl Ways<'_> {
 
 /// A sampled call that runs. One that an exception leaves is taken into account at once: the other ranks may be in its
 /// review, while this one calls something else next.
-struct Sampled<'a>(&'a Tuner, &'a mut State);
+struct Sampled<'a>(&'a Tuner, &'a mut Found);
 
 impl Drop for Sampled<'_> {
     #[cold]
     fn drop(&mut self) {
-        let Sampled(tuner, state) = self;
+        let Sampled(tuner, found) = self;
+        let state = found.state();
         if let Some(left) = state.decider.under_way() {
             tuner.take_left(state, left);
         }
@@ -69,13 +70,13 @@ impl Tuner {
     /// Does what was decided about a call, which has been counted.
     pub fn carry_out(
         &self,
-        state: &mut State,
+        mut found: Found,
         call: SharedCall,
         decision: &Decision,
         ways: &Ways,
     ) -> c_int {
+        let state = found.state();
         let (collective, n_ranks, comm) = (call.collective, state.n_ranks, state.comm);
-        let details = ways.details(self, collective, n_ranks);
         let arguments = &ways.arguments;
         let is_refused = || {
             // Where `default` simply runs its answer is enough.
@@ -84,26 +85,28 @@ impl Tuner {
                     && arguments.has_uncommitted(self, collective, comm)
         };
         if !state.decider.is_aside() && is_refused() {
-            return self.run_refused(state, call, decision, (ways.default, &details));
+            return self.run_refused(found, call, decision, ways);
         }
-        let mut decision = *decision;
-        let chosen = loop {
+        match self.agree_on_choice(state, call, *decision, ways) {
+            Some(chosen) => self.run_chosen(found, call, &chosen, ways),
+            None => self.run_default(found, call, ways.default),
+        }
+    }
+
+    /// Agrees with the other ranks where that is needed before it is known what a call runs; `None` where that is
+    /// simply `default`.
+    fn agree_on_choice(
+        &self,
+        state: &mut State,
+        call: SharedCall,
+        mut decision: Decision,
+        ways: &Ways,
+    ) -> Option<Chosen> {
+        let details = ways.details(self, call.collective, state.n_ranks);
+        loop {
             decision = match decision {
-                Decision::Chosen(chosen) => break chosen,
-                Decision::Default => {
-                    self.log_call(state, call, None, (DEFAULT, false));
-                    let _under_way = self.under_way(state, call, DEFAULT);
-                    // As where nobody on this rank wants to know of the call: what it calls in turn, in the wrapper of a
-                    // tool behind us or an error handler, is counted on all ranks.
-                    self.leave();
-                    let code = (ways.default)();
-                    // SAFETY: the call on this communicator, which has been found, is still the only one.
-                    let state = unsafe { self.registry.find_again(comm) };
-                    if let Some(state) = state.filter(|_| code != abi::SUCCESS) {
-                        self.take_back_if_refused(state, call, code);
-                    }
-                    return code;
-                }
+                Decision::Chosen(chosen) => return Some(chosen),
+                Decision::Default => return None,
                 Decision::SetUp => {
                     let _under_way = self.under_way(state, call, DEFAULT);
                     let begun = clock::ticks();
@@ -128,8 +131,32 @@ impl Tuner {
                     self.end(&state.decider.impasse(call.collective, Reason::NoMemory))
                 }
             };
-        };
-        self.run_chosen(state, call, &chosen, ways)
+        }
+    }
+
+    /// A call that runs the library's own choice, and no more.
+    fn run_default(
+        &self,
+        mut found: Found,
+        call: SharedCall,
+        default: &dyn Fn() -> c_int,
+    ) -> c_int {
+        let state = found.state();
+        let comm = state.comm;
+        self.log_call(state, call, None, (DEFAULT, false));
+        let _under_way = self.under_way(state, call, DEFAULT);
+        // As where nobody on this rank wants to know of the call: what it calls in turn, in the wrapper of a tool
+        // behind us or an error handler, is counted on all ranks.
+        self.leave();
+        let code = default();
+        if code != abi::SUCCESS {
+            // SAFETY: the call on this communicator, which has been found, is still the only one.
+            let found = unsafe { self.registry.find_again(comm) };
+            if let Some(mut found) = found {
+                self.take_back_if_refused(found.state(), call, code);
+            }
+        }
+        code
     }
 
     /// Makes the cell of a call, and decides.
@@ -151,57 +178,68 @@ impl Tuner {
     #[cold]
     fn run_refused(
         &self,
-        state: &mut State,
+        mut found: Found,
         call: SharedCall,
         decision: &Decision,
-        (default, details): (&dyn Fn() -> c_int, &dyn Fn() -> SharedDetails),
+        ways: &Ways,
     ) -> c_int {
         let is_counted = !matches!(decision, Decision::Unobserved(_));
+        let state = found.state();
+        let comm = state.comm;
         if is_counted {
             state.decider.take_back(call);
         }
         self.leave();
         let start_ns = self.clock.at_ns(clock::ticks());
-        let code = default();
+        let code = (ways.default)();
         if !is_counted || self.is_refusal(code) {
             return code;
         }
         // It has not refused it, so the call has taken place; the others may be elsewhere.
-        let decision = match state.decider.decide(&self.rules, call, details) {
-            Decision::Prepare => self.prepare(state, call, details),
+        // SAFETY: the call on this communicator, which has been found, is still the only one.
+        let Some(mut found) = (unsafe { self.registry.find_again(comm) }) else {
+            return code;
+        };
+        let state = found.state();
+        let details = ways.details(self, call.collective, state.n_ranks);
+        let decision = match state.decider.decide(&self.rules, call, &details) {
+            Decision::Prepare => self.prepare(state, call, &details),
             decision => decision,
         };
-        match decision {
-            Decision::Default => code,
-            Decision::Chosen(chosen) if chosen.variant == DEFAULT => {
-                if chosen.sampled {
-                    let timing = Timing {
-                        start_ns,
-                        end_ns: self.clock.at_ns(clock::ticks()),
-                        record: None,
-                    };
-                    let _ = self.take(state, call.collective, &chosen, timing);
-                }
-                code
-            }
+        let chosen = match decision {
+            Decision::Default => return code,
+            Decision::Chosen(chosen) if chosen.variant == DEFAULT => chosen,
             // All ranks alike, or this one alone.
-            _ if self.all_come(state.comm) => code,
+            decision if self.all_come(comm) => match decision {
+                Decision::Chosen(chosen) => state.decider.fall_back(call.collective, chosen),
+                _ => return code,
+            },
             _ => {
                 let variant = "something else".to_owned();
                 let reason = Reason::Arguments { variant };
                 self.end(&state.decider.impasse(call.collective, reason))
             }
+        };
+        if chosen.sampled {
+            let timing = Timing {
+                start_ns,
+                end_ns: self.clock.at_ns(clock::ticks()),
+                record: None,
+            };
+            let _ = self.take(state, call.collective, &chosen, timing);
         }
+        code
     }
 
     /// A call whose variant is not simply `default`, or that is timed or logged.
     fn run_chosen(
         &self,
-        state: &mut State,
+        mut found: Found,
         call: SharedCall,
         chosen: &Chosen,
         ways: &Ways,
     ) -> c_int {
+        let state = found.state();
         let collective = call.collective;
         let details = ways.details(self, collective, state.n_ranks);
         let mut chosen = *chosen;
@@ -237,7 +275,8 @@ impl Tuner {
         }
         let _under_way = self.under_way(state, call, chosen.variant);
         if !chosen.sampled {
-            let code = self.execute(state, call, &chosen, own.as_ref(), ways);
+            let code = self.execute(&mut found, call, &chosen, own.as_ref(), ways);
+            let state = found.state();
             if code != abi::SUCCESS {
                 self.take_back_if_library_refused(state, call, own.as_ref(), code);
             } else if let Some(repeat) = own
@@ -252,9 +291,10 @@ impl Tuner {
         state.repeat = None;
         let start_ns = begun.unwrap_or_else(|| self.clock.at_ns(clock::ticks()));
         state.decider.begin_sample(collective, chosen, start_ns);
-        let sampled = Sampled(self, state);
+        let sampled = Sampled(self, &mut found);
         let code = self.execute(sampled.1, call, &chosen, own.as_ref(), ways);
         std::mem::forget(sampled);
+        let state = found.state();
         let end = clock::ticks();
         let end_ns = self.clock.at_ns(end);
         if code != abi::SUCCESS
@@ -390,15 +430,18 @@ impl Tuner {
 
     fn execute(
         &self,
-        state: &mut State,
+        found: &mut Found,
         call: SharedCall,
         chosen: &Chosen,
         own: Option<&OwnCall>,
         ways: &Ways,
     ) -> c_int {
         let (collective, variant) = (call.collective, chosen.variant);
+        if variant == DEFAULT {
+            return (ways.default)();
+        }
+        let state = found.state();
         match own {
-            _ if variant == DEFAULT => (ways.default)(),
             Some(own) => {
                 let (parent, decider) = (state.parent(), &state.decider);
                 let together = || {

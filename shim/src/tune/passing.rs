@@ -56,7 +56,8 @@ impl Tuner {
     ) -> Option<PassingCall> {
         // SAFETY: the communicator is one, as the call succeeded; MPI allows no other collective call
         // on it at the same time.
-        let state = unsafe { self.registry.find(comm) }?;
+        let mut found = unsafe { self.registry.find(comm) }?;
+        let state = found.state();
         if state.decider.is_aside() {
             return None;
         }
