@@ -46,6 +46,15 @@ static ARMED: AtomicPtr<Flight> = AtomicPtr::new(null_mut());
 /// A call that is under way; its end is recorded when this goes.
 pub struct UnderWay(&'static AtomicU64);
 
+impl UnderWay {
+    /// Says what the call runs, once that is known.
+    #[inline]
+    pub fn runs(&self, collective: Collective, variant: u16) {
+        self.0
+            .store(Decision::what(collective, variant), Ordering::Relaxed);
+    }
+}
+
 impl Drop for UnderWay {
     #[inline]
     fn drop(&mut self) {
@@ -63,7 +72,7 @@ pub struct Entered {
     pub call: u64,
     pub collective: Collective,
     pub bytes: u64,
-    /// By its place in the header's list.
+    /// By its place in the header's list; it may be corrected later on.
     pub variant: u16,
 }
 

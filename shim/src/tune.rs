@@ -37,7 +37,7 @@ use crate::world::World;
 pub struct Tuner {
     pub world: World,
     pub rules: Rules,
-    /// The place of a collective's first variant in the header of the trace.
+    /// The place of a collective's first variant in the headers of trace and flight recording.
     pub first_variant: [u16; Collective::ALL.len()],
     pub registry: &'static Registry,
     pub steer: Steer,
@@ -81,7 +81,7 @@ impl Tuner {
         self.rank
     }
 
-    /// Keeps what was decided for a communicator's present call, until the call ends.
+    /// Notes a communicator's present call, which runs a variant as far as is known, until the call ends.
     #[inline(always)]
     fn under_way(&self, state: &State, call: SharedCall, variant: u16) -> Option<UnderWay> {
         let flight = self.flight?;
@@ -91,8 +91,14 @@ impl Tuner {
             call: state.decider.calls().saturating_sub(1),
             collective: call.collective,
             bytes: call.bytes,
-            variant: self.first_variant[call.collective.index()] + variant,
+            variant: self.listed(call.collective, variant),
         }))
+    }
+
+    /// The place of a collective's variant in the headers of trace and flight recording.
+    #[inline(always)]
+    fn listed(&self, collective: Collective, variant: u16) -> u16 {
+        self.first_variant[collective.index()] + variant
     }
 
     /// Whether this call, whose frame holds the address `here`, may be tuned. With several threads each

@@ -1,7 +1,7 @@
 /* A job of which one rank leaves out a collective: the others wait for it until the job is ended.
  *
- * usage: hanging [own]
- * Rank 2 leaves out the 21st allreduce. Once the others are about to make it, they get SIGUSR2 time and again for
+ * usage: hanging [own | first]
+ * Rank 2 leaves out the 21st allreduce; with `first` rank 0 leaves out the first broadcast. Once the others are about to make it, they get SIGUSR2 time and again for
  * two seconds, so that they are in the call at the last. With `own` the program has a handler of its own for the
  * signal, and ends well: it was called on every rank. */
 #include <mpi.h>
@@ -10,13 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ABSENT = 2, CALLS = 20, RANKS = 64 };
+enum { CALLS = 20, RANKS = 64 };
 static volatile sig_atomic_t called;
 
 static void handler(int number) { called = number; }
 
 int main(int argc, char **argv) {
     int rank, size, mine = (int)getpid(), processes[RANKS], own = argc > 1 && !strcmp(argv[1], "own");
+    int first = argc > 1 && !strcmp(argv[1], "first"), absent = first ? 0 : 2;
     if (own) signal(SIGUSR2, handler);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -32,9 +33,10 @@ int main(int argc, char **argv) {
         MPI_Finalize();
         return 0;
     }
-    if (rank != ABSENT) {
-        MPI_Send(&mine, 1, MPI_INT, ABSENT, 0, MPI_COMM_WORLD);
-        MPI_Allreduce(&one, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    if (rank != absent) {
+        MPI_Send(&mine, 1, MPI_INT, absent, 0, MPI_COMM_WORLD);
+        if (first) MPI_Bcast(&mine, 1, MPI_INT, absent, MPI_COMM_WORLD);
+        else MPI_Allreduce(&one, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
         printf("rank %d came back\n", rank);
     } else {
         for (int i = 1; i < size; i++)

@@ -46,6 +46,22 @@ on_each_library! {
         assert_eq!(comm["lagging"][0]["ranks"], serde_json::json!([2]), "{json}");
     }
 
+    /// Before its first broadcast on a communicator the ranks agree on what that needs: room, or a communicator of ours.
+    fn explain_names_a_rank_that_waits_in_an_agreement(mpi: Mpi) {
+        for variant in ["p2p:binomial", "native:binomial"] {
+            let flight = folder();
+            let tuned = job(3).mpi(mpi).preload().force(&format!("bcast={variant}"));
+            tuned.env("COLLTUNE_FLIGHT", flight.path()).run("hanging", &["first"]).ends().prints("");
+            let words = explain(&[], flight.path());
+            let lines: Vec<_> = words.lines().collect();
+            let [waiting, missing, outside] = lines[..] else { panic!("{variant}: {words}") };
+            assert!(waiting.starts_with("Ranks 1, 2 are in call 21 of communicator 1 of 3 ranks for "), "{words}");
+            assert!(waiting.ends_with(&format!(" s: bcast of 4 bytes with {variant}")), "{words}");
+            assert_eq!(missing, "Rank 0 lags behind there: the last call was 20, allreduce of 8 bytes with default");
+            assert_eq!(outside, "Rank 0 is in no blocking collective");
+        }
+    }
+
     /// Rank 0 alone has nothing to send, waits a second for others with as little, and ends the job.
     fn a_rank_that_ends_the_job_writes_before_it_does(mpi: Mpi) {
         let flight = folder();

@@ -20,6 +20,7 @@ use crate::arguments::{Arguments, Reduction, View};
 use crate::call_log::Line;
 use crate::clock;
 use crate::communicator::{Found, State};
+use crate::flight::UnderWay;
 use crate::floating;
 use crate::gap::Sample;
 use crate::limits::Reservation;
@@ -41,7 +42,7 @@ pub struct Ways<'a> {
 impl Ways<'_> {
     /// What all ranks know of the call.
     #[inline]
-    fn details<'a>(
+    pub(super) fn details<'a>(
         &'a self,
         world: &'a World,
         collective: Collective,
@@ -87,28 +88,34 @@ impl Tuner {
         if !state.decider.is_aside() && is_refused() {
             return self.run_refused(found, call, decision, ways);
         }
-        match self.agree_on_choice(state, call, *decision, ways) {
-            Some(chosen) => self.run_chosen(found, call, &chosen, ways),
-            None => self.run_default(found, call, ways.default),
+        let (chosen, under_way) = self.agree_on_choice(state, call, *decision, ways);
+        match chosen {
+            Some(chosen) => self.run_chosen(found, call, &chosen, (ways, under_way)),
+            None => self.run_default(found, call, (ways.default, under_way)),
         }
     }
 
     /// Agrees with the other ranks where that is needed before it is known what a call runs; `None` where that is
-    /// simply `default`.
+    /// simply `default`. The call is noted before this rank waits in it, for whatever.
     fn agree_on_choice(
         &self,
         state: &mut State,
         call: SharedCall,
         mut decision: Decision,
         ways: &Ways,
-    ) -> Option<Chosen> {
+    ) -> (Option<Chosen>, Option<UnderWay>) {
         let details = ways.details(self, call.collective, state.n_ranks);
+        if let Decision::Unobserved(left) = decision {
+            // What is under way until then is the call that was left.
+            self.take_left(state, left);
+            decision = state.decider.decide(&self.rules, call, &details);
+        }
+        let mut under_way = self.under_way(state, call, DEFAULT);
         loop {
             decision = match decision {
-                Decision::Chosen(chosen) => return Some(chosen),
-                Decision::Default => return None,
+                Decision::Chosen(chosen) => return (Some(chosen), under_way),
+                Decision::Default => return (None, under_way),
                 Decision::SetUp => {
-                    let _under_way = self.under_way(state, call, DEFAULT);
                     let begun = clock::ticks();
                     let agreed = self.agree(state);
                     let decision = state.decider.set_up(&self.rules, agreed, call, &details);
@@ -116,17 +123,13 @@ impl Tuner {
                         Some(_) => self.spending.sets_up(clock::ticks().wrapping_sub(begun)),
                         None => state.decisions = Reservation::default(),
                     }
+                    // The communicator has a number now.
+                    under_way = self.under_way(state, call, DEFAULT);
                     decision
                 }
                 Decision::Prepare => self.prepare(state, call, &details),
-                Decision::Unobserved(left) => {
-                    self.take_left(state, left);
-                    state.decider.decide(&self.rules, call, &details)
-                }
-                Decision::Heed(heeded) => {
-                    let _under_way = self.under_way(state, call, DEFAULT);
-                    self.heed(state, heeded, (call, &details))
-                }
+                Decision::Unobserved(_) => unreachable!("what was left is observed once"),
+                Decision::Heed(heeded) => self.heed(state, heeded, (call, &details)),
                 Decision::NoMemory => {
                     self.end(&state.decider.impasse(call.collective, Reason::NoMemory))
                 }
@@ -139,12 +142,11 @@ impl Tuner {
         &self,
         mut found: Found,
         call: SharedCall,
-        default: &dyn Fn() -> c_int,
+        (default, _under_way): (&dyn Fn() -> c_int, Option<UnderWay>),
     ) -> c_int {
         let state = found.state();
         let comm = state.comm;
         self.log_call(state, call, None, (DEFAULT, false));
-        let _under_way = self.under_way(state, call, DEFAULT);
         // As where nobody on this rank wants to know of the call: what it calls in turn, in the wrapper of a tool
         // behind us or an error handler, is counted on all ranks.
         self.leave();
@@ -161,7 +163,7 @@ impl Tuner {
 
     /// Makes the cell of a call, and decides.
     #[cold]
-    fn prepare(
+    pub(super) fn prepare(
         &self,
         state: &mut State,
         call: SharedCall,
@@ -173,74 +175,21 @@ impl Tuner {
         decision
     }
 
-    /// A call that the library refuses on this rank, in nobody's company: it says so, and nothing has happened. So its
-    /// error handler finds things, which may leave the call or make others.
-    #[cold]
-    fn run_refused(
-        &self,
-        mut found: Found,
-        call: SharedCall,
-        decision: &Decision,
-        ways: &Ways,
-    ) -> c_int {
-        let is_counted = !matches!(decision, Decision::Unobserved(_));
-        let state = found.state();
-        let comm = state.comm;
-        if is_counted {
-            state.decider.take_back(call);
-        }
-        self.leave();
-        let start_ns = self.clock.at_ns(clock::ticks());
-        let code = (ways.default)();
-        if !is_counted || self.is_refusal(code) {
-            return code;
-        }
-        // It has not refused it, so the call has taken place; the others may be elsewhere.
-        // SAFETY: the call on this communicator, which has been found, is still the only one.
-        let Some(mut found) = (unsafe { self.registry.find_again(comm) }) else {
-            return code;
-        };
-        let state = found.state();
-        let details = ways.details(self, call.collective, state.n_ranks);
-        let decision = match state.decider.decide(&self.rules, call, &details) {
-            Decision::Prepare => self.prepare(state, call, &details),
-            decision => decision,
-        };
-        let chosen = match decision {
-            Decision::Default => return code,
-            Decision::Chosen(chosen) if chosen.variant == DEFAULT => chosen,
-            // All ranks alike, or this one alone.
-            decision if self.all_come(comm) => match decision {
-                Decision::Chosen(chosen) => state.decider.fall_back(call.collective, chosen),
-                _ => return code,
-            },
-            _ => {
-                let variant = "something else".to_owned();
-                let reason = Reason::Arguments { variant };
-                self.end(&state.decider.impasse(call.collective, reason))
-            }
-        };
-        if chosen.sampled {
-            let timing = Timing {
-                start_ns,
-                end_ns: self.clock.at_ns(clock::ticks()),
-                record: None,
-            };
-            let _ = self.take(state, call.collective, &chosen, timing);
-        }
-        code
-    }
-
     /// A call whose variant is not simply `default`, or that is timed or logged.
     fn run_chosen(
         &self,
         mut found: Found,
         call: SharedCall,
         chosen: &Chosen,
-        ways: &Ways,
+        (ways, under_way): (&Ways, Option<UnderWay>),
     ) -> c_int {
         let state = found.state();
         let collective = call.collective;
+        let tell_variant = |variant| {
+            if let Some(under_way) = &under_way {
+                under_way.runs(collective, self.listed(collective, variant));
+            }
+        };
         let details = ways.details(self, collective, state.n_ranks);
         let mut chosen = *chosen;
         if chosen.wish != chosen.variant {
@@ -249,6 +198,7 @@ impl Tuner {
                 account.unfit(collective);
             }
         }
+        tell_variant(chosen.variant);
         let mut view = None;
         let mut own = self.own_call(state, call, chosen.variant, &ways.arguments, &mut view);
         // What ranks agree on for this call alone is a part of what it costs, in each call.
@@ -257,6 +207,7 @@ impl Tuner {
         if chosen.variant != DEFAULT && !self.ready(state, collective, chosen.variant, own.as_ref())
         {
             chosen = state.decider.fall_back(collective, chosen);
+            tell_variant(chosen.variant);
             (own, begun) = (None, None);
             if let Some(account) = &self.account {
                 account.lacking(collective);
@@ -273,7 +224,6 @@ impl Tuner {
             let variant = label.unwrap_or(DEFAULT);
             self.log_call(state, call, Some(chosen.place), (variant, chosen.sampled));
         }
-        let _under_way = self.under_way(state, call, chosen.variant);
         if !chosen.sampled {
             let code = self.execute(&mut found, call, &chosen, own.as_ref(), ways);
             let state = found.state();
@@ -420,7 +370,7 @@ impl Tuner {
     ) -> Option<OwnCall<'a>> {
         let own = self.rules.variant(call.collective, variant).own?;
         let members = state.members();
-        let variant = self.first_variant[call.collective.index()] + variant;
+        let variant = self.listed(call.collective, variant);
         Some(OwnCall {
             own,
             class: arguments.class(self, variant, call.bytes),
@@ -505,7 +455,7 @@ impl Tuner {
             nodes: layout.nodes,
             ppn: layout.ppn,
             n_ranks: layout.n_ranks,
-            variant: self.first_variant[call.collective.index()] + variant,
+            variant: self.listed(call.collective, variant),
             collective: call.collective,
             drawn: self.rules.terms.mode != Mode::Record,
             manner: Manner::Blocking,

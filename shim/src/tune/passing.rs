@@ -132,7 +132,7 @@ impl Tuner {
             nodes: passing.layout.nodes,
             ppn: passing.layout.ppn,
             n_ranks: passing.layout.n_ranks,
-            variant: self.first_variant[passing.collective.index()] + DEFAULT,
+            variant: self.listed(passing.collective, DEFAULT),
             collective: passing.collective,
             drawn: false,
             manner: passing.manner,

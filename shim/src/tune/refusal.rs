@@ -4,12 +4,13 @@ use std::ffi::c_int;
 use std::time::Duration;
 
 use colltune_core::decide::call::SharedCall;
-use colltune_core::decide::impasse::Impasse;
+use colltune_core::decide::impasse::{Impasse, Reason};
+use colltune_core::decide::{DEFAULT, Decision, Timing};
 
-use super::Tuner;
+use super::{Tuner, Ways};
 use crate::abi::{self, Comm};
-use crate::clock::monotonic_ns;
-use crate::communicator::State;
+use crate::clock::{self, monotonic_ns};
+use crate::communicator::{Found, State};
 
 /// What a library says of arguments that it has looked at before anything was sent.
 const REFUSALS: [isize; 7] = [
@@ -23,6 +24,64 @@ const REFUSALS: [isize; 7] = [
 ];
 
 impl Tuner {
+    /// A call that the library refuses on this rank, in nobody's company: it says so, and nothing has happened. So its
+    /// error handler finds things, which may leave the call or make others.
+    #[cold]
+    pub(super) fn run_refused(
+        &self,
+        mut found: Found,
+        call: SharedCall,
+        decision: &Decision,
+        ways: &Ways,
+    ) -> c_int {
+        let is_counted = !matches!(decision, Decision::Unobserved(_));
+        let state = found.state();
+        let comm = state.comm;
+        if is_counted {
+            state.decider.take_back(call);
+        }
+        self.leave();
+        let start_ns = self.clock.at_ns(clock::ticks());
+        let code = (ways.default)();
+        if !is_counted || self.is_refusal(code) {
+            return code;
+        }
+        // It has not refused it, so the call has taken place; the others may be elsewhere.
+        // SAFETY: the call on this communicator, which has been found, is still the only one.
+        let Some(mut found) = (unsafe { self.registry.find_again(comm) }) else {
+            return code;
+        };
+        let state = found.state();
+        let details = ways.details(self, call.collective, state.n_ranks);
+        let decision = match state.decider.decide(&self.rules, call, &details) {
+            Decision::Prepare => self.prepare(state, call, &details),
+            decision => decision,
+        };
+        let chosen = match decision {
+            Decision::Default => return code,
+            Decision::Chosen(chosen) if chosen.variant == DEFAULT => chosen,
+            // All ranks alike, or this one alone.
+            decision if self.all_come(comm) => match decision {
+                Decision::Chosen(chosen) => state.decider.fall_back(call.collective, chosen),
+                _ => return code,
+            },
+            _ => {
+                let variant = "something else".to_owned();
+                let reason = Reason::Arguments { variant };
+                self.end(&state.decider.impasse(call.collective, reason))
+            }
+        };
+        if chosen.sampled {
+            let timing = Timing {
+                start_ns,
+                end_ns: self.clock.at_ns(clock::ticks()),
+                record: None,
+            };
+            let _ = self.take(state, call.collective, &chosen, timing);
+        }
+        code
+    }
+
     /// Takes back the counting of a call that the library refused on this rank: it has not taken place, and the
     /// right one is still to come, which the other ranks may have made already. Says whether that was so.
     #[cold]
