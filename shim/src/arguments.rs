@@ -14,6 +14,7 @@ mod shape;
 pub use shape::{Arguments, Counted, Reduction, UnevenSide, blocks, reduction, uneven};
 
 mod refusal;
+pub use refusal::own_rank_at_root;
 mod shared;
 
 mod view;

@@ -301,7 +301,7 @@ fn build(
         let library = library.to_string();
         account.begin(rank, &node_of_rank, &rules.terms, (&job, &library));
     }
-    let Predefined { types, pairs, ops } = ask_for_predefined(pmpi, &handles);
+    let (Predefined { types, pairs, ops }, checks_arguments) = ask(pmpi, &handles);
     Some(Tuner {
         world: World {
             pmpi,
@@ -315,6 +315,7 @@ fn build(
             tolerates_deaths: fault_tolerance::is_asked_for(),
             node_of_rank,
             messages,
+            checks_arguments,
             wait_word_after: rules.terms.settings.wait_word_after,
             spending: Spending::begin(),
         },
@@ -341,15 +342,19 @@ fn build(
     })
 }
 
-/// Some questions are errors, which must not reach the program's error handlers.
-fn ask_for_predefined(pmpi: &Pmpi, handles: &Handles) -> Predefined {
+/// Asks the library for what is predefined, and whether it looks at arguments: then it refuses the size of no type,
+/// which it gives for 0 where it does not. Errors must not reach the program's error handlers.
+fn ask(pmpi: &Pmpi, handles: &Handles) -> (Predefined, bool) {
     let comms = [handles.comm_world, handles.comm_self];
     let handlers = comms.map(|comm| private::silence(pmpi, handles, comm));
     let predefined = Predefined::ask(pmpi);
+    let mut size = 0;
+    // SAFETY: one number is written; the library knows the handle.
+    let code = unsafe { (pmpi.type_size)(handles.datatype_null, &mut size) };
     for (comm, handler) in comms.into_iter().zip(handlers) {
         private::restore(pmpi, comm, handler);
     }
-    predefined
+    (predefined, code != abi::SUCCESS)
 }
 
 /// The account, where anybody wants to see it: all ranks know that alike.

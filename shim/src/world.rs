@@ -43,6 +43,8 @@ pub struct World {
     pub yields_when_idle: bool,
     pub tolerates_deaths: bool,
     pub messages: Messages,
+    /// Whether the library looks at the arguments of a call; a user can turn that off, as can who builds it.
+    pub checks_arguments: bool,
     /// How long this rank waits in shared memory before it says so.
     pub wait_word_after: Duration,
     pub spending: Spending,
@@ -164,6 +166,12 @@ impl World {
         // SAFETY: the type is one; MPI_Count has 64 bits in every library.
         let code = unsafe { (library::large().type_size?)(datatype, &mut size) };
         u64::try_from(size).ok().filter(|_| code == abi::SUCCESS)
+    }
+
+    /// Whether the library takes the same buffer twice for a call in place. MPICH refuses it, and shall say so; in Open
+    /// MPI, and where nothing is checked, such programs run, and a rank that alone ran `default` would hang them.
+    pub fn takes_aliases(&self) -> bool {
+        cfg!(mpi = "openmpi") || !self.checks_arguments
     }
 
     /// Whether a handle is none of a datatype. Fortran's wrong handles become 0.

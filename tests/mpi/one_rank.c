@@ -1,6 +1,6 @@
 /* What is legal, or harmless, and happens on rank 0 alone.
  *
- * usage: one_rank ROUNDS WAY...   of huge_type, one_buffer, refused, aliased, nothing, less
+ * usage: one_rank ROUNDS WAY...   of huge_type, one_buffer, refused, aliased, unchecked, nothing, less
  * Names each way before it begins, and says that it is "ok" where every result was right. */
 #include "step.h"
 
@@ -107,6 +107,21 @@ static void aliased(MPI_Comm comm) {
     use_all(comm);
 }
 
+/* One buffer for both sides, on all ranks and on the root alone. A library that looks at that refuses it, and the right
+ * call follows. One that does not may give the root whatever its algorithm makes of it. */
+static void unchecked(MPI_Comm comm) {
+    int all[2] = {rank, 1}, own[2] = {rank, 1};
+    if (MPI_Allreduce(all, all, 2, MPI_INT, MPI_SUM, comm))
+        MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_SUM, comm);
+    expect("the sum of ranks", all[0], n_ranks * (n_ranks - 1) / 2);
+    expect("the sum of ones", all[1], n_ranks);
+    if (MPI_Reduce(own, rank == 0 ? own : NULL, 2, MPI_INT, MPI_SUM, 0, comm)) {
+        MPI_Reduce(MPI_IN_PLACE, own, 2, MPI_INT, MPI_SUM, 0, comm);
+        expect("the sum at the root", own[1], n_ranks);
+    }
+    use_all(comm);
+}
+
 /* No result is to lie in place on any rank, which MPICH lets pass: there is nothing to be moved. */
 static void nothing(MPI_Comm comm) {
     int word = 0, none[STEP_RANKS] = {0};
@@ -129,7 +144,7 @@ static void less(MPI_Comm comm) {
 
 static const struct { const char *name; void (*run)(MPI_Comm); } ways[] = {
     {"huge_type", huge_type}, {"one_buffer", one_buffer}, {"refused", refused},
-    {"aliased", aliased}, {"nothing", nothing}, {"less", less},
+    {"aliased", aliased}, {"unchecked", unchecked}, {"nothing", nothing}, {"less", less},
 };
 
 /* Runs a way on a communicator of its own; whether anything was wrong on any rank. */

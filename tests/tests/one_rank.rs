@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use colltune_tests::{Mpi, folder, job, on_each_library, tool};
+use colltune_tests::{LoggedCall, Mpi, folder, job, on_each_library, read_log, tool};
 
 const RANKS: u32 = 3;
 /// So that set-ups, draws and reviews lie among them.
@@ -56,6 +56,34 @@ on_each_library! {
             ways.push("one_buffer");
         }
         passes(mpi, &ways);
+    }
+
+    /// A library whose checks are off lets that pass, so it is a call like any other: nobody runs something else, and its
+    /// cell goes on learning.
+    fn one_buffer_for_both_sides_parts_nobody_whether_the_library_looks_at_it_or_not(mpi: Mpi) {
+        for checks in ["0", "1"] {
+            let (db, log) = (folder(), folder());
+            let tuned = job(RANKS).mpi(mpi).preload().db(db.path()).mode("explore").seed(3);
+            let tuned = tuned
+                .log(log.path())
+                .env("OMPI_MCA_mpi_param_check", checks)
+                .env("MPIR_CVAR_ERROR_CHECKING", checks)
+                .env("COLLTUNE_EXPLORE_BUDGET", "1");
+            let outcome = tuned.run("one_rank", &["200", "unchecked"]);
+            outcome.claim(!outcome.timed_out, "it hangs");
+            outcome.succeeds().prints("unchecked\nunchecked: ok\n").is_silent();
+            for collective in ["allreduce", "reduce"] {
+                let of_rank = |calls: Vec<LoggedCall>| {
+                    let calls = calls.into_iter().filter(|call| call.collective == collective && call.bytes == 8);
+                    calls.map(|call| (call.index, call.variant, call.sampled)).collect::<Vec<_>>()
+                };
+                let ranks: Vec<_> = read_log(log.path(), RANKS).into_iter().map(of_rank).collect();
+                outcome.claim(ranks.iter().all(|calls| *calls == ranks[0]), "the ranks ran different variants");
+                let (early, late) = ranks[0].split_at(ranks[0].len() / 2);
+                let samples = [early, late].map(|calls| calls.iter().filter(|call| call.2).count());
+                outcome.claim(samples[0] > 0 && samples[1] > 0, &format!("{collective}: {samples:?} samples"));
+            }
+        }
     }
 
     /// A minute by the shim's clock, which goes faster here.

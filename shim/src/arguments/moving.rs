@@ -3,7 +3,6 @@
 use colltune_core::collective::Collective;
 
 use super::lists::Listed;
-use super::view::ALIASES;
 use super::{Before, Input, Output, Side, Uneven, UnevenSide, View};
 use crate::abi::is_in_place;
 use crate::world::World;
@@ -54,16 +53,17 @@ pub fn all_blocks(world: &World, view: &mut View, send: Side, recv: Side) -> Opt
         false => (n, 0, Before::All),
     };
     let input_units = bytes.checked_mul(blocks)?;
+    let takes_aliases = world.takes_aliases();
     let alias = match gathers {
-        true if ALIASES && output.plain => {
+        true if takes_aliases && output.plain => {
             let start = recv.start.wrapping_byte_add(from as usize);
             send.is(Side { start, ..recv }, world)
         }
         // Packed bytes lie elsewhere in any case.
-        true if ALIASES => false,
+        true if takes_aliases => false,
         _ => send.is(recv, world),
     };
-    let (input, before) = if is_in_place(send.start) || (alias && ALIASES) {
+    let (input, before) = if is_in_place(send.start) || (alias && takes_aliases) {
         (Input::InOutput { from }, before)
     } else {
         let count = send.count.checked_mul(blocks as i64)?;
@@ -97,7 +97,7 @@ pub fn allgatherv(world: &World, view: &mut View, send: Side, recv: Listed) -> O
     }
     let packed = in_one_piece.filter(|_| listed.plain);
     let alias = own > 0 && send.is(own_block, world);
-    if alias && !ALIASES {
+    if alias && !world.takes_aliases() {
         return None;
     }
     let in_place = is_in_place(send.start) || (alias && packed.is_some());

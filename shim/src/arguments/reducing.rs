@@ -4,7 +4,6 @@ use std::ffi::c_void;
 
 use colltune_core::collective::Collective;
 
-use super::view::ALIASES;
 use super::{Before, Counted, Input, Output, Reduction, Uneven, View};
 use crate::abi::is_in_place;
 use crate::world::World;
@@ -48,14 +47,15 @@ pub fn reduction(of: &Reduction, world: &World, view: &mut View) -> Option<()> {
     let alias = send == recv.cast_const();
     if !has_result {
         // MPICH looks at the buffer of an exscan's first rank all the same.
-        if collective == Collective::Exscan && !ALIASES {
+        if collective == Collective::Exscan && !world.takes_aliases() {
             memory(recv, own).filter(|_| !alias || own == 0)?;
         }
         view.input = Input::User(memory(send.cast_mut(), all)?);
         return Some(());
     }
-    // Every library refuses it at a root.
-    let taken = ALIASES && (collective != Collective::Reduce || own == 0);
+    // Every library that looks at it refuses it at a root.
+    let is_refused = collective == Collective::Reduce && own > 0 && world.checks_arguments;
+    let taken = world.takes_aliases() && !is_refused;
     let (input, result, before) = if is_in_place(send) || (alias && taken) {
         // The contribution lies where the result goes.
         (Input::InOutput { from: 0 }, all, Before::All)

@@ -328,7 +328,3 @@ impl Members {
             .filter(|&root| root < self.n_ranks)
     }
 }
-
-/// Whether the library takes the same buffer twice for a call in place. MPICH refuses it, and
-/// shall say so; in Open MPI such programs run, and a rank that alone ran `default` would hang them.
-pub(super) const ALIASES: bool = cfg!(mpi = "openmpi");

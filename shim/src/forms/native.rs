@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use colltune_core::collective::Collective;
 
 use crate::abi::{self, Comm, is_in_place};
-use crate::arguments::{Arguments, Counted, Reduction};
+use crate::arguments::{Arguments, Counted, Reduction, own_rank_at_root};
 use crate::library::collectives::{Collectives, Number};
 use crate::steer;
 use crate::world::World;
@@ -61,6 +61,7 @@ unsafe fn reduce<N: Number>(
         recv,
         datatype,
         op,
+        root,
         ..
     } = of;
     // SAFETY: the caller promises valid arguments of this collective on `comm`; operands lie where they did, or are
@@ -72,17 +73,25 @@ unsafe fn reduce<N: Number>(
                 let run = |send| function(send, recv, counts.pointer(), datatype, op, comm);
                 Some(steer::reduce_scatter_apart(world, of, (counts, comm), run))
             }
-            // One buffer for both sides, where Open MPI lets that pass, is what its own choice takes for a call in
+            // One buffer for both sides, where the library lets that pass, is what its own choice takes for a call in
             // place; some of its algorithms would read what they have written.
-            (Counted::All(count), Collective::Allreduce | Collective::Scan)
-                if cfg!(mpi = "openmpi") && send == recv.cast_const() =>
-            {
-                let function = match collective {
-                    Collective::Allreduce => library.allreduce,
-                    _ => library.scan,
-                };
-                let in_place = abi::MPI_IN_PLACE as *const c_void;
-                Some(function(in_place, recv, N::of(count), datatype, op, comm))
+            (Counted::All(count), _) if world.takes_aliases() && send == recv.cast_const() => {
+                let (in_place, count) = (abi::MPI_IN_PLACE as *const c_void, N::of(count));
+                match collective {
+                    Collective::Allreduce => Some((library.allreduce)(
+                        in_place, recv, count, datatype, op, comm,
+                    )),
+                    Collective::Scan => {
+                        Some((library.scan)(in_place, recv, count, datatype, op, comm))
+                    }
+                    // Elsewhere the result has no meaning.
+                    Collective::Reduce => {
+                        let reduce = library.reduce;
+                        own_rank_at_root(world, comm, root)
+                            .map(|_| reduce(in_place, recv, count, datatype, op, root, comm))
+                    }
+                    _ => None,
+                }
             }
             _ => None,
         }
