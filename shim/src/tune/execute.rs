@@ -105,12 +105,10 @@ impl Tuner {
         ways: &Ways,
     ) -> (Option<Chosen>, Option<UnderWay>) {
         let details = ways.details(self, call.collective, state.n_ranks);
-        if let Decision::Unobserved(left) = decision {
-            // What is under way until then is the call that was left.
-            self.take_left(state, left);
-            decision = state.decider.decide(&self.rules, call, &details);
-        }
-        let mut under_way = self.under_way(state, call, DEFAULT);
+        // Where a call was left that one is under way until it is observed, and this one is not counted yet.
+        let is_counted = !matches!(decision, Decision::Unobserved(_));
+        let note = |state: &State| self.under_way(state, call, DEFAULT);
+        let mut under_way = is_counted.then(|| note(state)).flatten();
         loop {
             decision = match decision {
                 Decision::Chosen(chosen) => return (Some(chosen), under_way),
@@ -124,11 +122,16 @@ impl Tuner {
                         None => state.decisions = Reservation::default(),
                     }
                     // The communicator has a number now.
-                    under_way = self.under_way(state, call, DEFAULT);
+                    under_way = note(state);
                     decision
                 }
                 Decision::Prepare => self.prepare(state, call, &details),
-                Decision::Unobserved(_) => unreachable!("what was left is observed once"),
+                Decision::Unobserved(left) => {
+                    self.take_left(state, left);
+                    let decision = state.decider.decide(&self.rules, call, &details);
+                    under_way = note(state);
+                    decision
+                }
                 Decision::Heed(heeded) => self.heed(state, heeded, (call, &details)),
                 Decision::NoMemory => {
                     self.end(&state.decider.impasse(call.collective, Reason::NoMemory))
