@@ -4,8 +4,8 @@
 //! Whose an account is its file says; it is believed as far as a trace of that user (`claim.rs`).
 //!
 //! A job leaves `incoming/JOB.run`, or `JOB.run.open` while it runs and where it died. A training takes what has ended
-//! into `DB/runs/*.parquet`, which are immutable but for being joined. A run may stand in several files after a crash:
-//! who reads counts it once.
+//! into `DB/runs/*.parquet`, which are immutable but for small ones being joined. A run may stand in several files, after
+//! a crash or where it was taken for dead: who reads counts it once.
 
 mod accounts;
 mod tables;
@@ -27,7 +27,10 @@ use crate::owners::Owners;
 use crate::partition::{self, unreadable};
 use crate::quarantine;
 
-const FILES_MAX: usize = 16;
+/// So many files of less than so many bytes become one. A file that has grown past that is never written again, so that
+/// a training's cost does not grow with the runs that were ever taken.
+const SMALL_FILES_MAX: usize = 16;
+const SMALL_FILE_BYTES: u64 = 1 << 20;
 /// So many runs tell how programs spend their time; they are looked for among so many, of 10 KB each.
 const NEWEST: usize = 256;
 const LOOKED_AT: usize = 1024;
@@ -85,6 +88,9 @@ pub(crate) fn newest(
     let (mut found, mut left) = (BTreeMap::new(), LOOKED_AT);
     // Their names begin with the time of their first run.
     for path in paths.iter().rev() {
+        if left == 0 || found.len() >= NEWEST {
+            break;
+        }
         if let Err(error) = add_newest(path, &is_wanted, &mut found, &mut left) {
             warnings.push(left_out(path, error));
         }
@@ -161,7 +167,11 @@ pub(crate) fn take(
         }
     }
     let mut replaced = partition::list(&db.runs())?;
-    if replaced.len() < FILES_MAX {
+    replaced.retain(|path| {
+        path.metadata()
+            .is_ok_and(|found| found.len() < SMALL_FILE_BYTES)
+    });
+    if replaced.len() < SMALL_FILES_MAX {
         replaced.clear();
     }
     if taken.is_empty() && replaced.is_empty() {

@@ -3,6 +3,7 @@
 use std::fs;
 
 use colltune_core::account::JobFacts;
+use colltune_core::select::mix;
 
 use super::*;
 
@@ -152,7 +153,7 @@ fn files_are_joined_where_there_are_many_and_a_damaged_one_is_named() {
         assert_eq!(take_all(&db, SystemTime::now()), Vec::<String>::new());
     }
     let files = partition::list(&db.runs()).unwrap();
-    assert!(files.len() <= 1 + FILES_MAX / 2, "{}", files.len());
+    assert!(files.len() <= 1 + SMALL_FILES_MAX / 2, "{}", files.len());
     assert_eq!(all(&db, &mut Vec::new()).len(), 20);
     let bytes = fs::read(&files[0]).unwrap();
     fs::write(&files[0], &bytes[..bytes.len() / 2]).unwrap();
@@ -165,4 +166,39 @@ fn files_are_joined_where_there_are_many_and_a_damaged_one_is_named() {
         warnings.len() == 1 && warnings[0].contains("left out"),
         "{warnings:?}"
     );
+}
+
+#[test]
+fn a_file_that_has_grown_is_not_written_again_and_the_newest_runs_are_found_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = database(folder.path());
+    let account = |number: u64| {
+        let label: Vec<String> = (0..200u64)
+            .map(|word| format!("{:016x}", mix(number, word)))
+            .collect();
+        let facts = JobFacts {
+            label: label.concat(),
+            ..facts(&format!("job{number:05}"), number)
+        };
+        let kinds = vec![Default::default(); colltune_core::account::KINDS];
+        JobSummary::new(facts, &kinds)
+    };
+    db.make_folder(&db.runs()).unwrap();
+    let grown = tables::publish(&db, &(0..700).map(account).collect::<Vec<_>>()).unwrap();
+    let bytes = fs::read(&grown).unwrap();
+    assert!(bytes.len() as u64 > SMALL_FILE_BYTES, "{}", bytes.len());
+    let rewritten = grown.metadata().unwrap().modified().unwrap();
+    for number in 700..720 {
+        let path = db.incoming().join(format!("job{number:05}.run"));
+        fs::write(path, account(number).line()).unwrap();
+        assert_eq!(take_all(&db, SystemTime::now()), Vec::<String>::new());
+    }
+    assert_eq!(grown.metadata().unwrap().modified().unwrap(), rewritten);
+    let files = partition::list(&db.runs()).unwrap();
+    assert!(files.len() <= 2 + SMALL_FILES_MAX / 2, "{}", files.len());
+    let runs = all(&db, &mut Vec::new());
+    assert_eq!(runs.len(), 720);
+    let newest = newest(&db, |_| true, &mut Vec::new());
+    let of: Vec<u64> = newest.iter().map(|run| run.started_unix_ms).collect();
+    assert_eq!(of, (720 - NEWEST as u64..720).collect::<Vec<_>>());
 }
