@@ -1,7 +1,7 @@
 //! Whole collectives over the nodes: the stages of all ranks, the steps inside the nodes and the schedules between them,
 //! run with symbolic contents and held against what the collective promises.
 //!
-//! A unit's content is the ordered list of the contributions that are combined in it. Stages, the steps of phases in a
+//! A unit's content is the tree of the operations that combine contributions in it. Stages, the steps of phases in a
 //! node's memory, the messages that carry blocks and the programs of schedules are what the shim runs itself; carrying
 //! one of them out is a few lines here and there. Ranks go on in several orders, from one call into the next. The line of
 //! a short message is a cell here.
@@ -24,7 +24,7 @@ use crate::catalogue::{self, Crossing, OnNodes, Own};
 use crate::collective::Collective;
 use crate::library::{Library, Product};
 use across::{Origin, promised};
-use memory::{Case, Found, Haste, Order};
+use memory::{Case, Content, Found, Haste, Order};
 use run::run;
 
 /// Runs a case, and says what is wrong in the end.
@@ -32,15 +32,22 @@ fn check(case: &Case, change: &dyn Fn(usize, &mut VecDeque<Stage>)) -> Found<()>
     compare(case, &run(case, change)?)
 }
 
-/// What is wrong with what came out of the calls of each rank.
+/// What is wrong with what came out of the calls of each rank. The result of an allreduce is one for all ranks, to the bit.
 fn compare(case: &Case, found: &[Vec<Origin>]) -> Found<()> {
     let wanted = promised(case.collective, case.n_ranks(), case.root, case.block);
+    let found_by_first = |number: u64, unit: usize| found[0][number as usize][unit].as_ref();
     for (rank, (calls, wanted)) in found.iter().zip(&wanted).enumerate() {
         for (number, found) in (0..).zip(calls) {
             for (unit, (found, wanted)) in found.iter().zip(wanted).enumerate() {
                 let Some(wanted) = wanted else { continue };
-                let wanted = Case::in_call(number, wanted);
-                let mut found = found.clone().unwrap_or_default();
+                let wanted = Case::in_call(number, wanted).operands();
+                let shared = found_by_first(number, unit);
+                if case.collective == Collective::Allreduce && found.as_ref() != shared {
+                    return Err(format!(
+                        "rank {rank} combines unit {unit} of call {number} as rank 0 does not"
+                    ));
+                }
+                let mut found = found.as_ref().map_or(Vec::new(), Content::operands);
                 // On one node operands keep their order; between nodes they need not.
                 if !matches!(case.own, OnNodes::Alone | OnNodes::Reading) {
                     found.sort_unstable();

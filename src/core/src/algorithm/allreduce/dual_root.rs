@@ -20,17 +20,23 @@ pub fn schedule(case: Case) -> Schedule {
     let (segments, parent) = (case.segments, node.parent);
     let sides = Sides::from(node);
     let own_temporaries = sides.temporaries();
-    let crossing = Buffer::Temporary(own_temporaries as u8 + 1);
+    // The lower root's sum is the first operand, so the upper root's comes in where the result is to be.
+    let crosses_up = parent.is_none() && half.other_root().is_some_and(|other| other > case.rank);
+    let (held, crossing) = match crosses_up {
+        true => (Buffer::Temporary(0), Buffer::Output),
+        false => (Buffer::Output, Buffer::Temporary(own_temporaries as u8 + 1)),
+    };
     let steps = (0..segments + lag).flat_map(move |turn| {
         let mut steps = Vec::new();
         if turn < segments {
-            steps.extend(reduce::segment_up(turn, &sides, Buffer::Output));
+            steps.extend(reduce::segment_up(turn, &sides, held));
         }
         if let Some(segment) = turn.checked_sub(lag) {
-            let chunk = Part::range(Buffer::Output, segment, 1);
+            let [chunk, own, others] =
+                [Buffer::Output, held, crossing].map(|buffer| Part::range(buffer, segment, 1));
             match (parent, half.other_root()) {
                 (Some(parent), _) => steps.push(Step::receive(parent, chunk)),
-                (None, Some(other)) => steps.extend(cross(case.rank, other, chunk, crossing)),
+                (None, Some(other)) => steps.extend(cross(other, own, others, crosses_up)),
                 (None, None) => {}
             }
             steps.extend(children.iter().map(|&child| Step::send(child, chunk)));
@@ -40,16 +46,17 @@ pub fn schedule(case: Case) -> Schedule {
     reduce::with_temporaries(Schedule::new(segments, steps), own_temporaries + 1)
 }
 
-/// The two roots exchange and combine a segment.
-fn cross(rank: usize, other: usize, chunk: Part, crossing: Buffer) -> [Step; 3] {
-    let received = Part {
-        buffer: crossing,
-        ..chunk
+/// The two roots exchange and combine a segment, both with the lower root's as the first operand.
+fn cross(other: usize, own: Part, others: Part, crosses_up: bool) -> [Step; 3] {
+    let (first, second) = if crosses_up {
+        (own, others)
+    } else {
+        (others, own)
     };
     [
-        Step::send(other, chunk),
-        Step::receive(other, received),
-        Step::reduce(received, chunk, Order::of_peer(other, rank)),
+        Step::send(other, own),
+        Step::receive(other, others),
+        Step::reduce(first, second, Order::SourceFirst),
     ]
 }
 

@@ -16,18 +16,18 @@ const IN: Buffer = Buffer::Input;
 const OUT: Buffer = Buffer::Output;
 const TEMPORARY: Buffer = Buffer::Temporary(0);
 
-/// An allreduce of one chunk on two ranks, right.
+/// An allreduce of one chunk on two ranks, right: what rank 0 has is the first operand on both.
 fn exchange(rank: usize) -> Vec<Step> {
     let peer = 1 - rank;
+    let (held, received) = match rank {
+        0 => (TEMPORARY, OUT),
+        _ => (OUT, TEMPORARY),
+    };
     vec![
-        Step::copy(chunk(IN, 0), chunk(OUT, 0)),
-        Step::send(peer, chunk(OUT, 0)),
-        Step::receive(peer, chunk(TEMPORARY, 0)),
-        Step::reduce(
-            chunk(TEMPORARY, 0),
-            chunk(OUT, 0),
-            Order::of_peer(peer, rank),
-        ),
+        Step::copy(chunk(IN, 0), chunk(held, 0)),
+        Step::send(peer, chunk(held, 0)),
+        Step::receive(peer, chunk(received, 0)),
+        Step::reduce(chunk(TEMPORARY, 0), chunk(OUT, 0), Order::SourceFirst),
     ]
 }
 
@@ -176,6 +176,7 @@ fn a_chunk_read_before_it_is_written_is_found() {
     // What a reduction consumed is undefined too.
     let consumed = |rank: usize| {
         let mut steps = exchange(rank);
+        steps[3] = Step::reduce(chunk(TEMPORARY, 0), chunk(OUT, 0), Order::SourceLast);
         steps.push(Step::copy(chunk(TEMPORARY, 0), chunk(OUT, 0)));
         steps
     };
@@ -226,12 +227,84 @@ fn contributions_missing_twice_or_in_the_wrong_order_are_found() {
     assert_eq!(found(twice), Some(Wrong::Postcondition));
     let swapped = |rank: usize| {
         let mut steps = exchange(rank);
-        steps[3] = Step::reduce(chunk(TEMPORARY, 0), chunk(OUT, 0), Order::SourceFirst);
+        steps[3] = Step::reduce(chunk(TEMPORARY, 0), chunk(OUT, 0), Order::SourceLast);
         steps
     };
     assert_eq!(found(swapped), Some(Wrong::Postcondition));
     let plans: Vec<Plan> = (0..2).map(|rank| plan(1, swapped(rank))).collect();
     assert!(check(&plans, Operands::AnyOrder, Delivery::InTime).is_ok());
+}
+
+/// All ranks exchange all they have, and then each combines it in an order of its own.
+fn all_exchange(rank: usize, combine: impl Fn(&dyn Fn(usize) -> Part) -> Vec<Step>) -> Plan {
+    let n = 4;
+    // What other ranks have comes into temporaries, from the lowest on.
+    let place = |other: usize| match other {
+        own if own == rank => chunk(OUT, 0),
+        other => chunk(
+            Buffer::Temporary((other - usize::from(other > rank)) as u8),
+            0,
+        ),
+    };
+    let mut steps = vec![Step::copy(chunk(IN, 0), chunk(OUT, 0))];
+    let others = (1..n).map(|distance| (rank + distance) % n);
+    steps.extend(others.flat_map(|other| {
+        [
+            Step::receive(other, place(other)),
+            Step::send(other, chunk(OUT, 0)),
+        ]
+    }));
+    steps.extend(combine(&place));
+    let schedule = Schedule::new(1, steps.into_iter()).window(n);
+    Plan::new((1..n).fold(schedule, |schedule, _| {
+        schedule.temporary(Temporary::whole(1))
+    }))
+}
+
+/// Of four floats 1e6, -1e6, 1e-2, 1e-2 rank 0 has ((a + b) + c) + d, and rank 2 b + c first.
+#[test]
+fn ranks_that_associate_by_their_own_numbers_are_found_though_the_order_of_operands_is_right() {
+    let nearest_first = |rank: usize| {
+        all_exchange(rank, |place| {
+            let others = (0..rank).rev().chain(rank + 1..4);
+            let reduce = |d| Step::reduce(place(d), place(rank), Order::of_peer(d, rank));
+            others.map(reduce).collect()
+        })
+    };
+    let plans: Vec<Plan> = (0..4).map(nearest_first).collect();
+    for operands in [Operands::InRankOrder, Operands::AnyOrder] {
+        let verdict = check(&plans, operands, Delivery::InTime).err();
+        assert_eq!(verdict, Some(Wrong::Association), "{operands:?}");
+    }
+    let from_the_lowest = |rank: usize| {
+        all_exchange(rank, |place| {
+            let combine = (1..4).map(|d| Step::reduce(place(d - 1), place(d), Order::SourceFirst));
+            let result = (rank < 3).then(|| Step::copy(place(3), place(rank)));
+            combine.chain(result).collect()
+        })
+    };
+    let plans: Vec<Plan> = (0..4).map(from_the_lowest).collect();
+    assert!(check(&plans, Operands::InRankOrder, Delivery::InTime).is_ok());
+}
+
+/// An operation that commutes is carried out with the source first. The largest of zeros of both signs, or of a number
+/// and of what is none, still depends on which is the first operand.
+#[test]
+fn ranks_that_exchange_the_operands_of_what_commutes_are_found() {
+    let crossed = |rank: usize| {
+        let peer = 1 - rank;
+        vec![
+            Step::copy(chunk(IN, 0), chunk(OUT, 0)),
+            Step::send(peer, chunk(OUT, 0)),
+            Step::receive(peer, chunk(TEMPORARY, 0)),
+            Step::reduce(
+                chunk(TEMPORARY, 0),
+                chunk(OUT, 0),
+                Order::of_peer(peer, rank),
+            ),
+        ]
+    };
+    assert_eq!(found(crossed), Some(Wrong::Association));
 }
 
 #[test]

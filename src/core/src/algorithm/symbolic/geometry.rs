@@ -1,7 +1,6 @@
 //! The collective that is run, how long its chunks are, where they lie, and what can go wrong.
 
-use std::rc::Rc;
-
+use super::sum::Sum;
 use crate::algorithm::lengths::{Lengths, PartsBefore};
 use crate::algorithm::pattern::{Holds, Pattern};
 use crate::algorithm::schedule::{Buffer, Temporary, part_bounds};
@@ -95,7 +94,10 @@ impl Geometry<'_> {
     }
 
     pub fn content_len(&self, content: &Content) -> u64 {
-        self.len_from(usize::from(content.from[0]), content.chunk)
+        match content.sum {
+            Sum::Of(source) => self.len_from(usize::from(source), content.chunk),
+            Sum::Both(_) => self.len(content.chunk),
+        }
     }
 
     /// Elements that place `chunk` of a buffer, counted in chunks of the message, is long.
@@ -172,13 +174,15 @@ pub enum Wrong {
     Late,
     /// A rank ended without what the collective promises it.
     Postcondition,
+    /// Of one result ranks have different bits, where operations round.
+    Association,
 }
 
-/// Contributions combined in this order, all to one chunk of the message.
+/// Ranks' contributions and how they are combined, all to one chunk of the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     pub chunk: usize,
-    pub from: Rc<[u8]>,
+    pub sum: Sum<u8>,
 }
 
 /// Where a buffer's cells begin on a rank: Input, Output, then the temporaries.

@@ -48,7 +48,9 @@ fn own(geometry: &Geometry, rank: usize, index: usize) -> usize {
     }
 }
 
-/// Compares the final state with what the collective promises.
+/// Compares the final state with what the collective promises. The result of an allreduce is one for all ranks, to the
+/// bit: all have it by the same operations. Results of the other reductions are of one rank each: of a reduce the
+/// root's, of a reduce_scatter the block's, and the prefixes of a scan are all different sums.
 pub fn check(world: &World, geometry: &Geometry, operands: Operands) -> Result<(), Fault> {
     for rank in 0..geometry.n_ranks {
         let fault = |at| Fault {
@@ -69,7 +71,7 @@ pub fn check(world: &World, geometry: &Geometry, operands: Operands) -> Result<(
                 continue;
             };
             let right = |content: &Content| {
-                let mut found = content.from.to_vec();
+                let mut found = content.sum.operands();
                 if operands == Operands::AnyOrder {
                     found.sort_unstable();
                 }
@@ -78,6 +80,13 @@ pub fn check(world: &World, geometry: &Geometry, operands: Operands) -> Result<(
             let held = content.as_ref().is_some_and(right);
             if geometry.place_len(rank, Buffer::Output, own(geometry, rank, index)) > 0 && !held {
                 return Err(fault(index));
+            }
+            let first = world.output(0).get(index).and_then(Option::as_ref);
+            if held && geometry.pattern == Pattern::Allreduce && content.as_ref() != first {
+                return Err(Fault {
+                    what: Wrong::Association,
+                    ..fault(index)
+                });
             }
         }
     }

@@ -4,9 +4,9 @@ mod local;
 mod message;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::rc::Rc;
 
 use super::geometry::{Content, Delivery, Fault, Geometry, Memory, Wrong, base};
+use super::sum::Sum;
 use crate::algorithm::lengths::Lengths;
 use crate::algorithm::pattern::Pattern;
 use crate::algorithm::program::{Message, Operation, Program};
@@ -152,7 +152,6 @@ fn start(program: &Program, geometry: &Geometry, rank: usize) -> RankState {
     let (_, input) = base(&program.temporaries, &separate, rank, Buffer::Input);
     let (_, output) = base(&program.temporaries, &separate, rank, Buffer::Output);
     let mut cells = vec![Cell::default(); input + output + temporaries];
-    let own: Rc<[u8]> = Rc::from([rank as u8]);
     let (held, first) = match geometry.pattern {
         Pattern::Bcast if rank == geometry.root => (Buffer::Output, 0),
         Pattern::Allgather | Pattern::Gather => (Buffer::Input, rank * geometry.parts_per_block),
@@ -162,7 +161,7 @@ fn start(program: &Program, geometry: &Geometry, rank: usize) -> RankState {
     for (index, cell) in cells[base..base + len].iter_mut().enumerate() {
         cell.content = Some(Content {
             chunk: first + index,
-            from: own.clone(),
+            sum: Sum::Of(rank as u8),
         });
     }
     let mut heard = [0; 4];

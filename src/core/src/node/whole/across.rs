@@ -10,7 +10,8 @@ use crate::algorithm::pattern::Pattern;
 use crate::algorithm::plan::Plan;
 use crate::algorithm::program::Program;
 use crate::algorithm::registry::Scheduled;
-use crate::algorithm::symbolic::{Delivery, Geometry, Memory, run as run_programs};
+use crate::algorithm::schedule::Order;
+use crate::algorithm::symbolic::{Delivery, Geometry, Memory, Sum, run as run_programs};
 use crate::catalogue::Crossing;
 use crate::collective::Collective;
 use crate::node::stage::{Across, Among, At, Stage};
@@ -18,21 +19,29 @@ use crate::node::stage::{Across, Among, At, Stage};
 /// For each unit of a member's result which units of whose contribution it is; `None` where it is no result.
 pub type Origin = Vec<Option<Content>>;
 
-/// What the members of a collective get, by what it promises.
+/// What the members of a collective get, by what it promises; of a reduction that it is one result for all.
 pub fn promised(collective: Collective, n: usize, root: usize, units: u64) -> Vec<Origin> {
     let blocks = match collective {
         Collective::Allgather | Collective::Alltoall => n as u64,
         _ => 1,
     };
+    let sum = |unit: u64| {
+        let operands = (0..n).map(|from| Sum::Of((from, unit)));
+        operands.reduce(|sum, next| Sum::both(sum, next, Order::SourceFirst))
+    };
+    let sums: Vec<Option<Content>> = match collective.is_reduction() {
+        true => (0..units).map(sum).collect(),
+        false => Vec::new(),
+    };
     let origin = |member: usize, unit: u64| -> Option<Content> {
         match collective {
-            Collective::Allreduce => Some((0..n).map(|from| (from, unit)).collect()),
-            Collective::Reduce => (member == root).then(|| (0..n).map(|f| (f, unit)).collect()),
-            Collective::Bcast => Some(vec![(root, unit)]),
-            Collective::Allgather => Some(vec![((unit / units) as usize, unit % units)]),
+            Collective::Allreduce => sums[unit as usize].clone(),
+            Collective::Reduce => sums[unit as usize].clone().filter(|_| member == root),
+            Collective::Bcast => Some(Sum::Of((root, unit))),
+            Collective::Allgather => Some(Sum::Of(((unit / units) as usize, unit % units))),
             _ => {
                 let own = member as u64 * units + unit % units;
-                Some(vec![((unit / units) as usize, own)])
+                Some(Sum::Of(((unit / units) as usize, own)))
             }
         }
     };
@@ -107,8 +116,11 @@ fn run_schedule(
                         true => starts[content.chunk] - from as u64 * units,
                         false => starts[content.chunk],
                     };
-                    let from = content.from.iter().map(|from| usize::from(*from));
-                    from.map(|from| (from, at(from) + unit)).collect()
+                    let from = content.sum.replaced(&mut |from| {
+                        let from = usize::from(*from);
+                        Found::Ok(Sum::Of((from, at(from) + unit)))
+                    });
+                    from.expect("nothing can go wrong")
                 });
                 origin.push(from);
             }
@@ -178,20 +190,16 @@ fn meet(
     for origin in origins.iter() {
         let result = origin.iter().map(|unit| {
             let Some(unit) = unit else { return Ok(None) };
-            let all = unit.iter().map(|(member, unit)| {
-                // A leader's message may have holes, where other nodes have more ranks.
-                match case.collective {
-                    Collective::Allgather | Collective::Alltoall => {
-                        ranks[members[*member]].buffers.read(given(*member), *unit)
-                    }
-                    _ => ranks[members[*member]]
-                        .buffers
-                        .take(given(*member), *unit)
-                        .map(Some),
-                }
+            // A leader's message may have holes, where other nodes have more ranks.
+            if let (Collective::Allgather | Collective::Alltoall, Sum::Of((member, unit))) =
+                (case.collective, unit)
+            {
+                return ranks[members[*member]].buffers.read(given(*member), *unit);
+            }
+            let given = unit.replaced(&mut |(member, unit)| {
+                ranks[members[*member]].buffers.take(given(*member), *unit)
             });
-            let all = all.collect::<Found<Option<Vec<_>>>>()?;
-            Ok(all.map(|contents| contents.concat()))
+            given.map(Some)
         });
         results.push(result.collect::<Found<Vec<_>>>()?);
     }

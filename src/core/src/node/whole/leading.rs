@@ -8,7 +8,8 @@ use crate::algorithm::lengths::Lengths;
 use crate::algorithm::plan::Plan;
 use crate::algorithm::program::{Message, Operation, Program, Span};
 use crate::algorithm::row::InPlace;
-use crate::algorithm::schedule::{self, Order};
+use crate::algorithm::schedule;
+use crate::algorithm::symbolic::Sum;
 use crate::catalogue::Crossing;
 use crate::collective::Collective;
 use crate::node::map::NodeMap;
@@ -278,10 +279,7 @@ impl<'a> Leading<'a> {
                     .into_iter()
                     .zip(self.read(buffers, target)?);
                 let sums: Vec<Content> = both
-                    .map(|(source, target)| match order {
-                        Order::SourceFirst => [source, target].concat(),
-                        Order::SourceLast => [target, source].concat(),
-                    })
+                    .map(|(source, target)| Sum::both(source, target, order))
                     .collect();
                 self.write(buffers, target, &sums)?;
             }

@@ -2,14 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::algorithm::symbolic::Sum;
 use crate::catalogue::OnNodes;
 use crate::collective::Collective;
 use crate::node::map::NodeMap;
 use crate::node::stage::{At, Buffer, Call, spare_units};
 use crate::select::mix;
 
-/// Who contributed which unit of its input, in the order in which they are combined.
-pub type Content = Vec<(usize, u64)>;
+/// Who contributed which unit of its input, and how they are combined.
+pub type Content = Sum<(usize, u64)>;
 pub type Found<T> = Result<T, String>;
 
 /// Who goes on first of the ranks that can.
@@ -98,10 +99,9 @@ impl Case<'_> {
 
     /// What a unit that is promised in any call is in this one.
     pub fn in_call(number: u64, content: &Content) -> Content {
-        let of_call = content
-            .iter()
-            .map(|(from, unit)| (*from, number * CALL + unit));
-        of_call.collect()
+        let in_call =
+            content.replaced(&mut |(from, unit)| Found::Ok(Sum::Of((*from, number * CALL + unit))));
+        in_call.expect("nothing can go wrong")
     }
 }
 
@@ -140,7 +140,7 @@ impl Buffers {
         };
         let bcast = case.collective == Collective::Bcast;
         for unit in 0..sent * case.block {
-            let content = Some(Case::in_call(number, &vec![(rank, unit)]));
+            let content = Some(Case::in_call(number, &Sum::Of((rank, unit))));
             match (bcast, made.within) {
                 (true, _) if rank != case.root => {}
                 (true, _) => made.output[unit as usize] = content,

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 
 use super::memory::{Buffers, Content, Found};
+use crate::algorithm::schedule::Order;
+use crate::algorithm::symbolic::Sum;
 use crate::node::kind::Kind;
 use crate::node::layout::{Cut, Flag};
 use crate::node::phase::{MemoryStep, Phase, Units};
@@ -197,7 +199,7 @@ impl<'a> Running<'a> {
                 for unit in 0..units {
                     let lower = self.read(shared, buffers, piece, from, unit)?;
                     let higher = self.read(shared, buffers, piece, into, unit)?;
-                    let sum = [lower, higher].concat();
+                    let sum = Sum::both(lower, higher, Order::SourceFirst);
                     self.write(shared, buffers, (piece, into, unit), sum)?;
                 }
             }

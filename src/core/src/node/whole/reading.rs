@@ -6,6 +6,8 @@ use super::across::Origin;
 use super::memory::{Buffers, Case, Content, Found, Order};
 use super::run::CALLS;
 use super::{COLLECTIVES, ONE_NODE, compare};
+use crate::algorithm::schedule;
+use crate::algorithm::symbolic::Sum;
 use crate::catalogue::OnNodes;
 use crate::collective::Collective;
 use crate::node::between::by_reading;
@@ -180,7 +182,8 @@ impl Node<'_> {
                 let rank = &mut self.ranks[number];
                 for unit in 0..units {
                     let (lower, higher) = (rank.read(from, unit)?, rank.read(into, unit)?);
-                    rank.write(into, unit, [lower, higher].concat())?;
+                    let sum = Sum::both(lower, higher, schedule::Order::SourceFirst);
+                    rank.write(into, unit, sum)?;
                 }
             }
             ReadStep::Return => self.ranks[number].returned = call + 1,

@@ -5,6 +5,7 @@ use crate::algorithm::pattern::Holds;
 use crate::algorithm::program::{Message, Span};
 use crate::algorithm::schedule::{self, Buffer, Order, Part, Temporary};
 use crate::algorithm::symbolic::geometry::{Content, Fault, Wrong, base};
+use crate::algorithm::symbolic::sum::Sum;
 
 impl Runner<'_> {
     /// The places of a span.
@@ -179,7 +180,10 @@ impl Runner<'_> {
                         return self.fault(rank, Wrong::Misplaced);
                     }
                     self.world.reduced[rank] += self.geometry.len(source.chunk);
-                    combine(&source, &target, order)
+                    Content {
+                        chunk: source.chunk,
+                        sum: Sum::both(source.sum.clone(), target.sum, order),
+                    }
                 }
             };
             self.ranks[rank].cells[to.cell].content = Some(combined);
@@ -214,16 +218,5 @@ impl Runner<'_> {
     /// Whether a chunk of the message does not fit where it would lie.
     pub(super) fn misfit(&self, place: Place, content: &Content) -> bool {
         place.len != self.geometry.content_len(content)
-    }
-}
-
-fn combine(source: &Content, target: &Content, order: Order) -> Content {
-    let (first, last) = match order {
-        Order::SourceFirst => (source, target),
-        Order::SourceLast => (target, source),
-    };
-    Content {
-        chunk: source.chunk,
-        from: first.from.iter().chain(last.from.iter()).copied().collect(),
     }
 }
