@@ -6,7 +6,7 @@
 //! adversary's choosing, or with sends that complete at once. Rejected are: a message without
 //! partner, a deadlock, two ends of a message that differ in length, content that arrives where
 //! another message was meant, a chunk read before it is written, a chunk touched while a message
-//! under way uses it, memory that is not where the cut of the message says, combining chunks of different places, writing the caller's input, and a
+//! under way uses it, memory that is not where the cut of the message says, combining chunks of different places, writing the caller's input or a bcast's buffer at its root, and a
 //! request used twice. Postconditions, with the order of operands and that all ranks
 //! of an allreduce have one tree, are [`postcondition`]'s.
 
@@ -16,6 +16,8 @@ mod broken;
 pub mod claims;
 pub mod geometry;
 pub mod postcondition;
+#[cfg(test)]
+mod rounding;
 pub mod sum;
 mod world;
 
