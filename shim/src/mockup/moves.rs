@@ -35,10 +35,10 @@ impl RunningComposition<'_> {
         self.report(unsafe { self.endpoint.unpack(from, bytes as u64, to.typed()) })
     }
 
-    /// The message of a broadcast as bytes: in the caller's buffer, or packed at the root.
+    /// The message of a broadcast as bytes: in the caller's buffer, or in a copy at the root, whose buffer may be constant.
     fn message(&self) -> Result<*mut u8, c_int> {
         match self.view.output.memory() {
-            Some(memory) if memory.plain => Ok(memory.start),
+            Some(memory) if memory.plain && !self.is_root() => Ok(memory.start),
             Some(memory) if self.is_root() => {
                 // SAFETY: there is room for the message.
                 unsafe { self.pack(*memory, self.room.bytes, self.view.block as usize) }

@@ -70,6 +70,13 @@ pub fn spare_units(call: &Call, map: &NodeMap) -> u64 {
         (_, Some(Crossing::Library)) if call.collective == Collective::Reduce => {
             call.block.saturating_mul(2)
         }
+        // The library may write into the buffer of a bcast at its root.
+        (_, Some(Crossing::Library)) if call.collective == Collective::Bcast => {
+            match map.here()[map.place] == call.root {
+                true => call.block,
+                false => 0,
+            }
+        }
         (_, Some(_)) if call.collective.is_reduction() => call.block,
         (OnNodes::Leaders(_), _) if moves_blocks(call.collective) => {
             CollectedLayout::new(map, call.collective, call.block).room()

@@ -49,10 +49,11 @@ pub fn recursive_doubling(case: Case) -> Schedule {
         let len = 1 << round;
         let other = relative ^ len;
         let group = |v: usize| Part::range(Buffer::Output, v & !(len - 1), len);
-        [
-            Step::send(case.absolute(other), group(relative)),
-            Step::receive(case.absolute(other), group(other)),
-        ]
+        // A group within what the tree brought does not come again; to the root, whose buffer may be constant, nothing does.
+        let wants = move |v: usize| tree::knomial_span(v, n, 2) <= len;
+        let send = wants(other).then(|| Step::send(case.absolute(other), group(relative)));
+        let receive = wants(relative).then(|| Step::receive(case.absolute(other), group(other)));
+        send.into_iter().chain(receive)
     });
     Schedule::new(n, scatter(case).chain(allgather))
 }

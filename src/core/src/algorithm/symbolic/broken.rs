@@ -340,6 +340,28 @@ fn what_does_not_exist_or_must_not_be_written_is_found() {
         ]
     };
     assert_eq!(found(consumed_input), Some(Wrong::InputWritten));
+    // What the root of a bcast gets back has the right content.
+    let root_gets_back = |rank: usize| match rank {
+        0 => vec![
+            Step::send(1, chunk(OUT, 0)),
+            Step::receive(1, chunk(OUT, 0)),
+        ],
+        _ => vec![
+            Step::receive(0, chunk(OUT, 0)),
+            Step::send(0, chunk(OUT, 0)),
+        ],
+    };
+    let programs = [0, 1].map(|rank| Program::new(&plan(1, root_gets_back(rank)), 1));
+    let bcast = Geometry {
+        pattern: Pattern::Bcast,
+        n_ranks: 2,
+        root: 0,
+        parts_per_block: 1,
+        blocks: &[5],
+        memory: Memory::Separate,
+    };
+    let verdict = run(&programs, bcast, Delivery::InTime).err();
+    assert_eq!(verdict.map(|fault| fault.what), Some(Wrong::InputWritten));
     let itself = |rank| vec![Step::send(rank, chunk(IN, 0))];
     assert_eq!(found(itself), Some(Wrong::Peer));
     let nobody = |_| vec![Step::send(2, chunk(IN, 0))];

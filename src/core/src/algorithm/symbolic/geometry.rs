@@ -162,7 +162,7 @@ pub enum Wrong {
     Undefined,
     /// Touched while a message under way uses it.
     InUse,
-    /// The caller's input was written.
+    /// The caller's input was written, or a bcast's buffer at its root.
     InputWritten,
     /// Combined or stored chunks of different places of the message.
     Misplaced,

@@ -18,7 +18,7 @@ pub fn by_lanes<'a, E>(
     match call.collective {
         Collective::Allreduce => allreduce_by_lanes(call, map, lanes, visit),
         Collective::Reduce => reduce_by_lanes(call, map, (crossing, lanes), visit),
-        _ => bcast_by_lanes(call, map, lanes, visit),
+        _ => bcast_by_lanes(call, map, (crossing, lanes), visit),
     }
 }
 
@@ -124,7 +124,7 @@ fn reduce_by_lanes<'a, E>(
 fn bcast_by_lanes<'a, E>(
     call: &Call,
     map: &'a NodeMap,
-    lanes: usize,
+    (crossing, lanes): (Crossing, usize),
     visit: &mut impl FnMut(Stage<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     let on_roots_node = map.is_here(call.root);
@@ -132,7 +132,21 @@ fn bcast_by_lanes<'a, E>(
         let root = map.place_of[call.root];
         visit(call.whole(Kind::Bcast { root }, OUTPUT, OUTPUT))?;
     }
-    if let Some((result, units)) = own_share(call, map, OUTPUT, lanes) {
+    if let Some((share, units)) = own_share(call, map, OUTPUT, lanes) {
+        let is_root = map.here()[map.place] == call.root;
+        // Some of the library's algorithms write at the root, whose buffer may be constant.
+        let result = match (is_root, crossing) {
+            (true, Crossing::Library) => {
+                let to = SPARE;
+                visit(Stage::Copy {
+                    from: share,
+                    to,
+                    units,
+                })?;
+                to
+            }
+            _ => share,
+        };
         visit(Stage::Across(Across {
             among: Among::Lane,
             units,

@@ -203,11 +203,16 @@ fn meet(
         });
         results.push(result.collect::<Found<Vec<_>>>()?);
     }
+    let by_library = matches!(case.own.crossing(), Some(Crossing::Library));
     for (member, result) in results.into_iter().enumerate() {
         let rank = &mut ranks[members[member]];
         for (unit, content) in (0..).zip(result) {
             // What a rank gets nothing of it leaves alone.
             if case.collective == Collective::Reduce && member != root {
+                continue;
+            }
+            // Of the schedules it is proved that they write nothing there; the library may.
+            if case.collective == Collective::Bcast && member == root && !by_library {
                 continue;
             }
             rank.buffers.write(parts[member].result, unit, content)?;

@@ -112,6 +112,8 @@ pub struct Buffers {
     pub output: Vec<Option<Content>>,
     spare: Vec<Option<Content>>,
     within: Option<u64>,
+    /// Whether the output is a bcast's buffer at its root, which may be constant.
+    is_constant: bool,
     /// How often units are on their way to other ranks, by place, and those that are awaited.
     sent: HashMap<Location, u32>,
     awaited: HashSet<Location>,
@@ -136,6 +138,7 @@ impl Buffers {
             output: vec![None; (received * case.block) as usize],
             spare: vec![None; spare],
             within: case.within(rank),
+            is_constant: case.collective == Collective::Bcast && rank == case.root,
             ..Buffers::default()
         };
         let bcast = case.collective == Collective::Bcast;
@@ -236,6 +239,9 @@ impl Buffers {
         let cell = match (at.buffer, self.within) {
             (Buffer::Input, None) => return Err("the input is written".to_owned()),
             (Buffer::Input, Some(within)) => self.output.get_mut(within as usize + index),
+            (Buffer::Output, _) if self.is_constant => {
+                return Err("the root's buffer is written".to_owned());
+            }
             (Buffer::Output, _) => self.output.get_mut(index),
             (Buffer::Spare, _) => self.spare.get_mut(index),
         };

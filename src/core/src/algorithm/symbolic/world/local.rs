@@ -1,7 +1,7 @@
 //! Places, reading them, and local steps.
 
 use super::{Place, Runner};
-use crate::algorithm::pattern::Holds;
+use crate::algorithm::pattern::{Holds, Pattern};
 use crate::algorithm::program::{Message, Span};
 use crate::algorithm::schedule::{self, Buffer, Order, Part, Temporary};
 use crate::algorithm::symbolic::geometry::{Content, Fault, Wrong, base};
@@ -93,13 +93,18 @@ impl Runner<'_> {
         places
     }
 
-    /// Whether a rank may write the span: not the caller's input, unless it is the output too; and no chunk of the
-    /// output that is said to be final.
+    /// Whether a rank may write the span: not the caller's input, unless it is the output too, nor the buffer of a bcast
+    /// at its root, which may be constant; and no chunk of the output that is said to be final.
     pub(super) fn check_writable(&self, rank: usize, span: &Span) -> Result<(), Fault> {
         let (program, at) = (&self.programs[rank], self.ranks[rank].at);
         let chunks = span.first as usize..(span.first + span.len) as usize;
         match span.buffer {
             Buffer::Input => self.fault(rank, Wrong::InputWritten),
+            Buffer::Output
+                if self.geometry.pattern == Pattern::Bcast && rank == self.geometry.root =>
+            {
+                self.fault(rank, Wrong::InputWritten)
+            }
             Buffer::Output => match program.final_at.get(chunks) {
                 Some(last) if last.iter().any(|last| (*last as usize) < at) => {
                     self.fault(rank, Wrong::Late)
