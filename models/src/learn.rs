@@ -11,10 +11,11 @@ use colltune_core::model::{Model, ModelError};
 use rayon::prelude::*;
 use thiserror::Error;
 
+use crate::ablation::{self, Mechanism};
 use crate::belief::{self, Belief};
 use crate::choice;
 use crate::evidence::Evidence;
-use crate::predict;
+use crate::predict::{self, Predictor};
 use crate::statistics::CellStatistics;
 use cells::Cells;
 
@@ -51,6 +52,10 @@ pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnEr
     let predictor = match context.predictor {
         Some(predictor) => predictor,
         None => predict::chosen(context.settings.predictor).map_err(LearnError::NoXgboost)?,
+    };
+    let predictor: &dyn Predictor = match ablation::has(Mechanism::GaussianProcess) {
+        true => predictor,
+        false => &predict::Simulator,
     };
     let cells = Cells::new(evidence, &context);
     let (mut beliefs, predictions) = belief::believe(&cells.measured, &cells.asked, predictor);
