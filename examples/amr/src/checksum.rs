@@ -101,13 +101,13 @@ pub fn reduce(ranks: &dyn Ranks, own: &[ExactSum]) -> Vec<f64> {
     values(&words)
 }
 
-/// The sums over all ranks on rank 0 and nothing elsewhere, without any collective call.
+/// The sums over all ranks, without any collective call.
 pub fn gather(ranks: &dyn Ranks, own: &[ExactSum]) -> Vec<f64> {
     let words: Vec<i64> = own.iter().flat_map(ExactSum::words).collect();
     if ranks.rank() != 0 {
         let bits = words.iter().map(|&word| f64::from_bits(word as u64));
         drop(ranks.finish(ranks.start_send(0, TAG, bits.collect())));
-        return Vec::new();
+        return ranks.finish(ranks.start_receive(0, TAG, vec![0.0; own.len()]));
     }
     let mut total = words;
     for from in 1..ranks.n_ranks() {
@@ -117,7 +117,11 @@ pub fn gather(ranks: &dyn Ranks, own: &[ExactSum]) -> Vec<f64> {
             *word += bits.to_bits() as i64;
         }
     }
-    values(&total)
+    let sums = values(&total);
+    for to in 1..ranks.n_ranks() {
+        drop(ranks.finish(ranks.start_send(to, TAG, sums.clone())));
+    }
+    sums
 }
 
 fn values(words: &[i64]) -> Vec<f64> {

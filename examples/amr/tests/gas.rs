@@ -48,6 +48,11 @@ fn a_missing_flux_correction_ends_every_rank_with_an_error() {
         matches!(broken, Err(Broken::NotConserved { .. })),
         "{broken:?}"
     );
+    // Nor does it pass where the last check lies before the last step.
+    let unchecked = standing.replace("--checksum_freq 1", "--checksum_freq 100000");
+    let broken = try_run(3, &format!("{unchecked} --break_flux"));
+    let at_end = matches!(broken, Err(Broken::NotConserved { step, .. }) if step == whole.steps);
+    assert!(at_end, "{broken:?}");
 }
 
 #[test]

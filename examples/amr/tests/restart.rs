@@ -46,6 +46,32 @@ fn a_restart_on_any_ranks_ends_like_the_run_that_never_stopped() {
 }
 
 #[test]
+fn a_restart_goes_on_measuring_costs_placing_anew_and_recording() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (checkpoint, telemetry) = (folder.path().join("at"), folder.path().join("rows"));
+    for physics in [STENCIL, GAS] {
+        let whole = try_run(2, &format!("{SMALL} {physics} --num_tsteps 12")).expect("a run");
+        write(&checkpoint, physics, 4);
+        let from = checkpoint.display();
+        let records = format!("--telemetry {} --telemetry_blocks", telemetry.display());
+        for more in [
+            "--weigh measured",
+            "--weigh measured --placement lpt-swap --balance_when imbalance:0.01",
+            "--weigh measured --placement cplx:50 --balance_when every:1",
+            "--balance_when mesh-change",
+            &records,
+            &format!("--weigh measured --balance_when every:2 {records}"),
+        ] {
+            let line = format!("{SMALL} {physics} --num_tsteps 12 --restart {from} {more}");
+            let rest = try_run(3, &line).expect("a run");
+            assert_eq!(bits(&whole), bits(&rest), "{more}, {physics}");
+        }
+        let files = std::fs::read_dir(&telemetry).expect("a folder").count();
+        assert_eq!(files, 6, "a file of each table: {files}");
+    }
+}
+
+#[test]
 fn spoilt_and_foreign_checkpoints_end_every_rank_with_an_error_that_names_them() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), GAS, 2);
@@ -94,27 +120,50 @@ fn vtk_files_have_a_piece_for_each_rank_and_a_series() {
     assert!(broken.to_string().contains("/dev/null/none"), "{broken}");
 }
 
-#[test]
-fn a_value_that_is_no_number_ends_every_rank_with_its_variable_and_step() {
-    let folder = tempfile::tempdir().expect("a folder");
-    write(folder.path(), STENCIL, 2);
-    let cells = folder.path().join("cells.00000006.00001");
+/// A checkpoint that is whole but for one value, that of this byte on.
+fn spoil(folder: &Path, byte: usize, value: f64) {
+    let cells = folder.join("cells.00000006.00001");
     let mut bytes = std::fs::read(&cells).expect("cells");
-    bytes[800..808].copy_from_slice(&f64::NAN.to_le_bytes());
+    bytes[byte..byte + 8].copy_from_slice(&value.to_le_bytes());
     std::fs::write(&cells, &bytes).expect("written");
-    // A checkpoint that is whole but for what stands in it.
-    let path = folder.path().join("checkpoint.json");
+    let path = folder.join("checkpoint.json");
     let text = std::fs::read_to_string(&path).expect("an index");
     let mut index: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     index["hashes"][1] = twox_hash::XxHash3_64::oneshot(&bytes).into();
     std::fs::write(&path, index.to_string()).expect("written");
+}
+
+#[test]
+fn a_value_that_is_no_number_ends_every_rank_with_its_variable_and_step() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), STENCIL, 2);
+    spoil(folder.path(), 800, f64::NAN);
     let from = folder.path().display();
-    let line = format!("{SMALL} {STENCIL} --num_tsteps 12 --checksum_freq 1 --restart {from}");
-    match try_run(3, &line) {
-        Err(broken) => {
-            let text = broken.to_string();
-            assert!(text.contains("is not finite at step 7"), "{text}");
+    // Without checks on the way it is found at the end.
+    for (check, step) in [("1", 7), ("0", 12)] {
+        let line =
+            format!("{SMALL} {STENCIL} --num_tsteps 12 --checksum_freq {check} --restart {from}");
+        match try_run(3, &line) {
+            Err(broken) => {
+                let (text, at) = (broken.to_string(), format!("is not finite at step {step},"));
+                assert!(text.contains(&at), "{text}");
+            }
+            Ok(summary) => panic!("accepted: {summary:?}"),
         }
-        Ok(summary) => panic!("accepted: {summary:?}"),
     }
+}
+
+#[test]
+fn a_gas_that_is_none_after_the_last_step_ends_every_rank() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), GAS, 2);
+    // The first cell's density; no step follows that would look at it.
+    spoil(folder.path(), 0, -1.0);
+    let from = folder.path().display();
+    let broken = try_run(3, &format!("{SMALL} {GAS} --num_tsteps 6 --restart {from}"));
+    let text = broken.expect_err("no gas").to_string();
+    assert!(
+        text.contains("breaks down") && text.contains("density -1e0"),
+        "{text}"
+    );
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
 use super::agree::agree;
+use super::start::measured;
 use super::state::Run;
 use crate::blocks::Blocks;
 use crate::checksum::Broken;
@@ -182,6 +183,8 @@ impl Run<'_> {
             self.blocks.field.write_interior(slot, &cells);
         }
         self.mesh = mesh;
+        // What leaves cost is measured anew: nothing is known of those of this mesh.
+        self.measured = measured(self.settings, &self.mesh);
         self.connect();
         self.sum_at_start();
         let values =
@@ -197,7 +200,7 @@ impl Run<'_> {
         self.count.block_stages = index.block_stages;
         self.count.block_stages_before = index.block_stages;
         (self.count.blocks_min, self.count.blocks_max) = (index.blocks_min, index.blocks_max);
-        self.placed_at = index.step;
+        (self.placed_at, self.mesh_since) = (index.step, index.step);
         Ok(index.step)
     }
 }

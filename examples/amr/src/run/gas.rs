@@ -118,6 +118,20 @@ impl Run<'_> {
     ///
     /// Errors: a state that is none of a gas, on any rank.
     pub(super) fn gas_step_length(&mut self, step: u64) -> Result<f64, Broken> {
+        let fastest = self.fastest_signal(step)?;
+        let allowed = self.settings.options.cfl / fastest;
+        let left = self.settings.options.time.map(|end| end - self.time);
+        let delta = left.map_or(allowed, |left| allowed.min(left));
+        if let Some(gas) = &mut self.gas {
+            gas.delta = delta;
+        }
+        Ok(delta)
+    }
+
+    /// The most cells that any signal passes in a time of 1, on all ranks.
+    ///
+    /// Errors: a state that is none of a gas, on any rank.
+    pub(super) fn fastest_signal(&mut self, step: u64) -> Result<f64, Broken> {
         let Some(gas) = &mut self.gas else {
             return Ok(0.0);
         };
@@ -153,10 +167,7 @@ impl Run<'_> {
         {
             return Err(Broken::NotPhysical { step, what });
         }
-        let allowed = self.settings.options.cfl / fastest[0];
-        let left = self.settings.options.time.map(|end| end - self.time);
-        gas.delta = left.map_or(allowed, |left| allowed.min(left));
-        Ok(gas.delta)
+        Ok(fastest[0])
     }
 
     pub(super) fn fill_gas_ghosts(&mut self) {

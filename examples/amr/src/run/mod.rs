@@ -64,7 +64,7 @@ pub fn run(
     run.close_movie(steps)?;
     run.close_telemetry(steps)?;
     run.times.total = start.elapsed().as_secs_f64();
-    let (mut summary, blocks_max) = run.finish(steps);
+    let (mut summary, blocks_max) = run.finish(steps)?;
     if settings.options.bandwidth {
         summary.memory = Some(bandwidth::measure(ranks, summary.updates_per_s));
     }
@@ -153,9 +153,14 @@ impl Run<'_> {
         }
     }
 
-    fn finish(mut self, steps: u64) -> (Summary, i64) {
+    /// Judges the state that the run ends with, and sums the run up.
+    ///
+    /// Errors: a state that the last check, some stages back, could not see. Every rank finds the same.
+    fn finish(mut self, steps: u64) -> Result<(Summary, i64), Broken> {
         let total = self.times.total;
-        // The last check may lie some stages back.
+        if self.gas.is_some() {
+            self.fastest_signal(steps + 1)?;
+        }
         let sums = match &self.compat {
             Some(compat) => {
                 compat.finish();
@@ -163,15 +168,20 @@ impl Run<'_> {
             }
             None => self.reduced_sums(),
         };
-        let shock = self.shock();
-        let wave = self.wave_error();
         for (var, (&sum, &first)) in sums.iter().zip(&self.first_sums).enumerate() {
             if self.settings.conserves(var) {
                 let drift = checksum::relative(sum, first);
                 self.sums.drift_max = self.sums.drift_max.max(drift);
             }
         }
-        self.sums.last = sums;
+        let settings = self.settings;
+        let last = (steps, settings.stages - 1);
+        self.sums
+            .accept(last, 0, &sums, settings.tolerance(), |var| {
+                settings.conserves(var)
+            })?;
+        let shock = self.shock();
+        let wave = self.wave_error();
         let (times, rss) = self.over_ranks();
         let updates = (self.count.block_stages - self.count.block_stages_before)
             * (self.settings.shape.interior_cells() * self.settings.shape.n_vars) as u64;
@@ -196,7 +206,7 @@ impl Run<'_> {
             ..Summary::default()
         };
         summary.take_sums(&self.sums);
-        (summary, self.count.of_a_rank_max)
+        Ok((summary, self.count.of_a_rank_max))
     }
 
     fn exact_sums(&self) -> Vec<ExactSum> {

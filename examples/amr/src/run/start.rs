@@ -146,7 +146,7 @@ fn mesh_life(settings: &Settings) -> MeshLife {
     MeshLife::new(steps as f64, Smoothing::default().weight)
 }
 
-fn measured(settings: &Settings, mesh: &Mesh) -> Option<Measured> {
+pub(super) fn measured(settings: &Settings, mesh: &Mesh) -> Option<Measured> {
     let measures = settings.options.weigh == WeighName::Measured;
     measures.then(|| Measured::new(mesh).expect("the smoothing is in range"))
 }

@@ -72,7 +72,7 @@ pub(super) struct Run<'a> {
     pub machine: Machine,
     pub scratch: Vec<f64>,
     pub sums: Checksums,
-    /// Exact sums at start; under `--compat` on rank 0 only.
+    /// Exact sums at start.
     pub first_sums: Vec<f64>,
     pub own_sums: Vec<ExactSum>,
     pub compat: Option<Compat<'a>>,
