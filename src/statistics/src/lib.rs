@@ -12,6 +12,8 @@ pub mod correlation;
 
 pub mod interval;
 
+pub mod clock;
+
 pub use correlation::{pearson, spearman};
 pub use interval::{
     Interval, TrimmedMean, geometric_mean_over_rounds, lower_bound, median_difference,

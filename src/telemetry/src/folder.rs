@@ -1,7 +1,7 @@
 //! A folder of telemetry: `TABLE.GGGG.parquet`, read by column, as much of it as can be read.
 
 use std::cell::RefCell;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,9 @@ use colltune_files::Links;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
+use parquet::file::statistics::Statistics;
 
 use crate::FolderError;
 
@@ -102,13 +104,22 @@ impl Folder {
     ///
     /// Errors: there is none, or none can be read.
     pub fn read(&self, wanted: &Wanted) -> Result<Columns, FolderError> {
+        self.read_steps(wanted, &(0..=u64::MAX))
+    }
+
+    /// The same without row groups that hold none of these steps; those that hold some are read whole.
+    pub fn read_steps(
+        &self,
+        wanted: &Wanted,
+        steps: &RangeInclusive<u64>,
+    ) -> Result<Columns, FolderError> {
         let mut all = Columns {
             numbers: vec![Vec::new(); wanted.numbers.len()],
             texts: vec![Vec::new(); wanted.texts.len()],
         };
         let (mut n_read, mut first_failure) = (0, None);
         for file in self.files_of(wanted.table) {
-            match read_file(file, wanted) {
+            match read_file(file, wanted, steps) {
                 Ok((version, columns)) => {
                     if version > RECORDING {
                         self.warn(format!(
@@ -165,12 +176,20 @@ impl Folder {
 }
 
 /// The version of the recording, and the columns. A file may hold anything, on which the reader of Parquet may panic.
-fn read_file(path: &Path, wanted: &Wanted) -> Result<(u64, Columns), String> {
-    catch_unwind(AssertUnwindSafe(|| columns_of(path, wanted)))
+fn read_file(
+    path: &Path,
+    wanted: &Wanted,
+    steps: &RangeInclusive<u64>,
+) -> Result<(u64, Columns), String> {
+    catch_unwind(AssertUnwindSafe(|| columns_of(path, wanted, steps)))
         .unwrap_or_else(|_| Err("it is damaged".into()))
 }
 
-fn columns_of(path: &Path, wanted: &Wanted) -> Result<(u64, Columns), String> {
+fn columns_of(
+    path: &Path,
+    wanted: &Wanted,
+    steps: &RangeInclusive<u64>,
+) -> Result<(u64, Columns), String> {
     let file = colltune_files::open(path, Links::Follow).map_err(|error| error.to_string())?;
     let reader = SerializedFileReader::new(file).map_err(|error| {
         format!("{error}; it is cut off or damaged, as files of a run that was killed are")
@@ -196,7 +215,12 @@ fn columns_of(path: &Path, wanted: &Wanted) -> Result<(u64, Columns), String> {
         numbers: vec![Vec::new(); numbers.len()],
         texts: vec![Vec::new(); texts.len()],
     };
+    let step = schema.columns().iter().position(|c| c.name() == "step");
     for group in 0..reader.num_row_groups() {
+        let of_group = reader.metadata().row_group(group);
+        if step.is_some_and(|step| has_none_of(steps, of_group.column(step))) {
+            continue;
+        }
         let read = || -> Result<(), ParquetError> {
             let group = reader.get_row_group(group)?;
             for (&place, to) in numbers.iter().zip(&mut columns.numbers) {
@@ -219,6 +243,18 @@ fn columns_of(path: &Path, wanted: &Wanted) -> Result<(u64, Columns), String> {
         }
     }
     Ok((version.unwrap_or(0), columns))
+}
+
+/// Whether a row group says of its column of steps that none of these is in it.
+fn has_none_of(steps: &RangeInclusive<u64>, column: &ColumnChunkMetaData) -> bool {
+    let Some(Statistics::Int64(of_steps)) = column.statistics() else {
+        return false;
+    };
+    let ends = of_steps.min_opt().zip(of_steps.max_opt());
+    ends.is_some_and(|(&min, &max)| {
+        let (min, max) = (min as u64, max as u64);
+        min <= max && (max < *steps.start() || min > *steps.end())
+    })
 }
 
 /// More ranks than any machine has: there are tables of all.

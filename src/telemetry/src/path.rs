@@ -218,9 +218,10 @@ impl Paths {
         );
         for clock in &self.clocks {
             text += &format!(
-                "clock {} is {} ahead of clock 0, known to {}\n",
+                "clock {} is {} ahead of clock 0, gains {} in a second, and is known to {}\n",
                 clock.clock,
                 time(clock.ahead as f64),
+                time(clock.drift * 1e9),
                 time(clock.uncertainty as f64)
             );
         }

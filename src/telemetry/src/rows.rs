@@ -1,5 +1,7 @@
 //! The rows that analyses work on, and which columns they come from.
 
+use std::ops::RangeInclusive;
+
 use crate::FolderError;
 use crate::folder::{Columns, Folder, Wanted};
 
@@ -182,8 +184,9 @@ fn rows<T, const N: usize>(columns: Columns, row: impl Fn([i64; N], &str) -> T) 
     (0..n_rows).map(|i| row(number(i), text(i))).collect()
 }
 
-pub fn windows(folder: &Folder) -> Result<Vec<Window>, FolderError> {
-    let columns = folder.read(&WINDOWS)?;
+/// Windows of these steps, and at most of some steps beside them.
+pub fn windows(folder: &Folder, steps: &RangeInclusive<u64>) -> Result<Vec<Window>, FolderError> {
+    let columns = folder.read_steps(&WINDOWS, steps)?;
     Ok(rows(columns, |n: [i64; 15], collective| Window {
         step: n[0] as u64,
         window: n[1] as u32,
@@ -204,9 +207,12 @@ pub fn windows(folder: &Folder) -> Result<Vec<Window>, FolderError> {
     }))
 }
 
-/// Rounds, or none where they were not recorded.
-pub fn rounds(folder: &Folder) -> Vec<Round> {
-    let columns = folder.read_if_there(&ROUNDS);
+/// Rounds of these steps and some beside them, or none where they were not recorded.
+pub fn rounds(folder: &Folder, steps: &RangeInclusive<u64>) -> Vec<Round> {
+    let there = folder.has(ROUNDS.table);
+    let columns = there
+        .then(|| folder.read_steps(&ROUNDS, steps).ok())
+        .flatten();
     columns.map_or_else(Vec::new, |columns| {
         rows(columns, |n: [i64; 12], _| Round {
             step: n[0] as u64,

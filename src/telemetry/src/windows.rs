@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use colltune_statistics::clock::{ClockFit, Meetings};
 use serde::Serialize;
 
 use crate::FolderError;
 use crate::folder::Folder;
 use crate::rows::{self, Place, Round, Window};
+
+/// Collectives that no rank leaves before all have come.
+const NEEDS_ALL_OF_ALL: [&str; 5] = ["allreduce", "allgather", "agree", "alltoall", "barrier"];
 
 /// A collective of all ranks and the window that each of them had before it, by rank.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,11 +33,12 @@ pub struct Run {
     pub n_incomplete: usize,
 }
 
-/// How far a clock is ahead of clock 0, in nanoseconds.
+/// How far a clock is ahead of clock 0 at its first collective, in nanoseconds, and what it gains in each.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Offset {
     pub clock: u32,
     pub ahead: i64,
+    pub drift: f64,
     pub uncertainty: i64,
 }
 
@@ -57,8 +62,8 @@ impl Run {
     ///
     /// Errors: no windows, or none of these steps.
     pub fn read(folder: &Folder, steps: &RangeInclusive<u64>) -> Result<Run, FolderError> {
-        let windows = rows::windows(folder)?;
-        let rounds = rows::rounds(folder);
+        let windows = rows::windows(folder, steps)?;
+        let rounds = rows::rounds(folder, steps);
         let windows = windows.into_iter().filter(|row| steps.contains(&row.step));
         let rounds = rounds.into_iter().filter(|row| steps.contains(&row.step));
         let run = Run::of(windows.collect(), rounds.collect(), rows::places(folder));
@@ -127,65 +132,50 @@ impl Run {
         self.places.iter().map(|p| (p.rank, p.node)).collect()
     }
 
-    /// Moves all times to clock 0.
-    ///
-    /// No rank leaves a collective before all have come, so `leave_j - arrive_i` is at least the offset of j's
-    /// clock from i's, and at its least hardly more: half the difference of both directions is the offset, half
-    /// their sum its uncertainty, as with NTP.
+    /// Moves all times to clock 0, as far ahead and as fast as the others are by the collectives of all.
     fn correct(&mut self) {
         let clock_of = self.clock_of();
         let clock = |rank: u32| clock_of.get(&rank).copied().unwrap_or(0);
-        let clocks: BTreeSet<u32> = self.ranks.iter().map(|&rank| clock(rank)).collect();
-        let reference = clocks.first().copied().unwrap_or(0);
-        let mut offsets = BTreeMap::new();
-        for &other in clocks.iter().filter(|&&other| other != reference) {
-            let least = |from: u32, to: u32| {
-                let of_meeting = |meeting: &Meeting| {
-                    let of = |wanted| {
-                        meeting
-                            .ranks
-                            .iter()
-                            .filter(move |w| clock(w.rank) == wanted)
-                    };
-                    let arrive = of(from).map(|window| window.arrive).max();
-                    let leave = of(to).map(|window| window.leave).min();
-                    leave.zip(arrive).map(|(leave, arrive)| leave - arrive)
-                };
-                self.meetings.iter().filter_map(of_meeting).min()
-            };
-            if let Some((there, back)) = least(reference, other).zip(least(other, reference)) {
-                let offset = Offset {
-                    clock: other,
-                    ahead: (there - back) / 2,
-                    uncertainty: ((there + back) / 2).max(0),
-                };
-                offsets.insert(other, offset);
+        let mut calls: BTreeMap<u32, Meetings> = BTreeMap::new();
+        for meeting in &self.meetings {
+            for window in &meeting.ranks {
+                let of_clock = calls.entry(clock(window.rank)).or_default();
+                if NEEDS_ALL_OF_ALL.contains(&window.collective.as_str()) {
+                    let call = (meeting.step, meeting.window.into());
+                    of_clock.add(call, window.arrive as u64, window.leave as u64);
+                }
             }
         }
-        let ahead = |rank: u32| {
-            offsets
-                .get(&clock(rank))
-                .map_or(0, |offset: &Offset| offset.ahead)
+        let Some((_, reference)) = calls.pop_first() else {
+            return;
         };
-        for window in self.meetings.iter_mut().flat_map(|m| &mut m.ranks) {
-            let ahead = ahead(window.rank);
-            for time in [&mut window.begin, &mut window.arrive, &mut window.leave] {
-                *time -= ahead;
+        let fits = calls.iter().filter_map(|(&clock, calls)| {
+            let fit = calls.fit(&reference)?;
+            Some((clock, fit))
+        });
+        let fits: BTreeMap<u32, ClockFit> = fits.collect();
+        let set_right = |rank: u32, times: &mut [&mut i64]| {
+            if let Some(fit) = fits.get(&clock(rank)) {
+                for time in times {
+                    **time = fit.at(**time as u64).round() as i64;
+                }
             }
+        };
+        for w in self.meetings.iter_mut().flat_map(|m| &mut m.ranks) {
+            set_right(w.rank, &mut [&mut w.begin, &mut w.arrive, &mut w.leave]);
         }
-        for round in self.rounds.values_mut().flatten() {
-            let ahead = ahead(round.rank);
-            for time in [
-                &mut round.begin,
-                &mut round.posted,
-                &mut round.served,
-                &mut round.last,
-                &mut round.done,
-            ] {
-                *time -= ahead;
-            }
+        for r in self.rounds.values_mut().flatten() {
+            let (begin, done) = (&mut r.begin, &mut r.done);
+            let times = &mut [begin, &mut r.posted, &mut r.served, &mut r.last, done];
+            set_right(r.rank, times);
         }
-        self.clocks = offsets.into_values().collect();
+        let offset = |(&clock, fit): (&u32, &ClockFit)| Offset {
+            clock,
+            ahead: -fit.offset_ns.round() as i64,
+            drift: -fit.drift,
+            uncertainty: fit.uncertainty_ns.ceil() as i64,
+        };
+        self.clocks = fits.iter().map(offset).collect();
     }
 
     /// The largest uncertainty of a clock.
@@ -207,7 +197,17 @@ pub mod tests {
             begin,
             arrive,
             leave,
+            collective: "allreduce".into(),
             ..Window::default()
+        }
+    }
+
+    fn place(rank: u32) -> Place {
+        Place {
+            rank,
+            clock: rank,
+            node: rank,
+            ..Place::default()
         }
     }
 
@@ -228,17 +228,54 @@ pub mod tests {
             (of_0.window, of_1.window) = (n as u32, n as u32);
             windows.extend([of_0, of_1]);
         }
-        let place = |rank| Place {
-            rank,
-            clock: rank,
-            node: rank,
-            ..Place::default()
-        };
         let run = Run::of(windows, Vec::new(), vec![place(0), place(1)]);
         let [offset] = run.clocks[..] else { panic!() };
         assert_eq!((offset.ahead, offset.uncertainty), (ahead, 300));
         assert_eq!(run.meetings[0].straggler().rank, 1);
         assert_eq!(run.meetings[0].ranks[1].arrive, 4000);
+    }
+
+    #[test]
+    fn a_clock_that_drifts_is_set_right_at_both_ends_and_calls_that_let_ranks_go_early_do_not_count()
+     {
+        // Ten minutes, in which the second host's clock gains 3 ms.
+        let (step, drift) = (600_000_000, 5e-6);
+        let theirs = |t: i64| t + 7_000_000_000 + (drift * t as f64) as i64;
+        let mut windows = Vec::new();
+        for n in 0..1000 {
+            let t = step * n;
+            let late = 1000 + 7919 * n % 40_000;
+            let leave = t + 50_000;
+            let mut of_0 = window(0, t, t + late, leave);
+            let mut of_1 = window(1, theirs(t), theirs(t + 41_000 - late), theirs(leave));
+            if n % 10 == 0 {
+                // A rank that gives in a broadcast leaves long before others come.
+                (of_0.leave, of_0.collective) = (t + late + 1, "broadcast".into());
+                of_1.arrive = theirs(t + 49_000);
+                of_1.collective = "broadcast".into();
+            }
+            (of_0.window, of_1.window) = (n as u32, n as u32);
+            windows.extend([of_0, of_1]);
+        }
+        let run = Run::of(windows, Vec::new(), vec![place(0), place(1)]);
+        let [offset] = run.clocks[..] else { panic!() };
+        assert!((offset.drift - drift).abs() < 1e-8, "{offset:?}");
+        assert!((500..20_000).contains(&offset.uncertainty), "{offset:?}");
+        for (n, meeting) in run.meetings.iter().enumerate() {
+            let [of_0, of_1] = &meeting.ranks[..] else {
+                panic!()
+            };
+            let error = of_1.begin - of_0.begin;
+            assert!(error.abs() <= offset.uncertainty, "{error} in {n}");
+            if n % 10 != 0 {
+                let late = 1000 + 7919 * n as i64 % 40_000;
+                // Who came last, where that is clear.
+                if (late - 20_500).abs() > offset.uncertainty {
+                    let last = u32::from(late < 20_500);
+                    assert_eq!(meeting.straggler().rank, last, "{n}: {late}");
+                }
+            }
+        }
     }
 
     #[test]

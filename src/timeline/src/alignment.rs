@@ -1,125 +1,12 @@
-//! Clocks of hosts, compared by what their ranks did together.
-//!
-//! Nobody leaves a collective in which all need something of all before the last one has entered it. So each such call
-//! that ranks of two hosts recorded bounds the difference of their clocks from both sides, and many calls tell how
-//! fast it grows: a line through the middles of the bounds, in which close bounds weigh more.
+//! Where each host's times lie in a picture.
 
-use std::collections::HashMap;
-
-/// Of one host: when its last rank entered each call, and its first one left it, on the host's clock.
-#[derive(Clone, Debug, Default)]
-pub struct Meetings(HashMap<(u64, u64), Together>);
-
-#[derive(Clone, Copy, Debug)]
-struct Together {
-    last_entry_ns: u64,
-    first_exit_ns: u64,
-}
-
-/// How a host's times become those of another one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Fit {
-    /// On the host's clock, where the difference is `offset_ns`.
-    origin_ns: u64,
-    offset_ns: f64,
-    /// What the difference grows by in a nanosecond.
-    drift: f64,
-    /// Half of what a typical call leaves open.
-    uncertainty_ns: f64,
-    calls: usize,
-}
-
-/// Calls from which a drift is read.
-const CALLS_FOR_DRIFT: usize = 8;
-
-impl Meetings {
-    /// A rank of the host was in the call from `entry_ns` to `exit_ns`.
-    pub fn add(&mut self, call: (u64, u64), entry_ns: u64, exit_ns: u64) {
-        let of_rank = Together {
-            last_entry_ns: entry_ns,
-            first_exit_ns: exit_ns,
-        };
-        let together = self.0.entry(call).or_insert(of_rank);
-        together.last_entry_ns = together.last_entry_ns.max(entry_ns);
-        together.first_exit_ns = together.first_exit_ns.min(exit_ns);
-    }
-
-    /// How times of this host become those of `other`; `None` where they met in no call.
-    fn fit(&self, other: &Meetings) -> Option<Fit> {
-        let origin_ns = self.0.values().map(|call| call.last_entry_ns).min()?;
-        let mut bounds: Vec<Bound> = Vec::new();
-        for (call, here) in &self.0 {
-            let Some(there) = other.0.get(call) else {
-                continue;
-            };
-            let least = difference(there.last_entry_ns, here.first_exit_ns);
-            let most = difference(there.first_exit_ns, here.last_entry_ns);
-            bounds.push(Bound {
-                at: (here.last_entry_ns - origin_ns) as f64,
-                middle: (least + most) / 2.0,
-                half: ((most - least) / 2.0).abs().max(1.0),
-            });
-        }
-        // The order of a table with random keys must not show in the last digit.
-        bounds.sort_by(|a, b| a.at.total_cmp(&b.at));
-        let (offset_ns, drift) = line(&bounds)?;
-        let mut halves: Vec<f64> = bounds.iter().map(|bound| bound.half).collect();
-        halves.sort_by(f64::total_cmp);
-        Some(Fit {
-            origin_ns,
-            offset_ns,
-            drift,
-            uncertainty_ns: halves[halves.len() / 2],
-            calls: bounds.len(),
-        })
-    }
-}
-
-struct Bound {
-    at: f64,
-    middle: f64,
-    half: f64,
-}
-
-fn difference(one: u64, other: u64) -> f64 {
-    one.wrapping_sub(other) as i64 as f64
-}
-
-/// Offset and slope; a few calls tell no slope.
-fn line(bounds: &[Bound]) -> Option<(f64, f64)> {
-    let weight = |bound: &Bound| bound.half.powi(-2);
-    let sum = |value: &dyn Fn(&Bound) -> f64| -> f64 {
-        bounds
-            .iter()
-            .map(|bound| weight(bound) * value(bound))
-            .sum()
-    };
-    let all = sum(&|_| 1.0);
-    if bounds.is_empty() || !all.is_normal() {
-        return None;
-    }
-    let (at, middle) = (sum(&|b| b.at) / all, sum(&|b| b.middle) / all);
-    let spread = sum(&|b| (b.at - at).powi(2));
-    let drift = match bounds.len() < CALLS_FOR_DRIFT || spread == 0.0 {
-        true => 0.0,
-        false => sum(&|b| (b.at - at) * (b.middle - middle)) / spread,
-    };
-    Some((middle - drift * at, drift))
-}
-
-impl Fit {
-    /// A time of the host on the other's clock.
-    fn at(&self, ns: u64) -> f64 {
-        let since = difference(ns, self.origin_ns);
-        self.origin_ns as f64 + self.offset_ns + (1.0 + self.drift) * since
-    }
-}
+use colltune_statistics::clock::{ClockFit, Meetings};
 
 /// A host in the picture: where its times are.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     /// `None` where they are on the picture's clock as they are.
-    fit: Option<Fit>,
+    fit: Option<ClockFit>,
     /// Its first time, from which its clock counts alone where it compares with nobody's.
     first_ns: u64,
     is_alone: bool,
@@ -199,6 +86,10 @@ impl Place {
     }
 }
 
+fn difference(one: u64, other: u64) -> f64 {
+    one.wrapping_sub(other) as i64 as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,29 +111,6 @@ mod tests {
             );
         }
         (there, here, theirs)
-    }
-
-    #[test]
-    fn a_clock_that_is_ahead_and_fast_is_found_by_common_calls() {
-        let (there, here, theirs) = hosts(1000);
-        let fit = here.fit(&there).unwrap();
-        assert_eq!(fit.calls, 1000);
-        for ns in [5.0e9, 5.5e9, 6.0e9] {
-            let error = fit.at(theirs(ns)) - ns;
-            assert!(error.abs() < 3000.0, "{error} ns at {ns}");
-        }
-        assert!((fit.drift + 0.003).abs() < 2e-5, "{}", fit.drift);
-        assert!((10_000.0..40_000.0).contains(&fit.uncertainty_ns));
-    }
-
-    #[test]
-    fn a_few_calls_tell_the_offset_alone_and_none_nothing() {
-        let (there, here, theirs) = hosts(3);
-        let fit = here.fit(&there).unwrap();
-        assert_eq!(fit.drift, 0.0);
-        assert!((fit.at(theirs(5e9)) - 5e9).abs() < 50_000.0);
-        assert_eq!(here.fit(&Meetings::default()), None);
-        assert_eq!(Meetings::default().fit(&there), None);
     }
 
     #[test]

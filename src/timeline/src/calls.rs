@@ -8,7 +8,9 @@ use colltune_db::Database;
 use colltune_db::job::{RankRecords, RecordedJob, TimedCall, recorded_jobs};
 use serde::Serialize;
 
-use crate::alignment::{Known, Meetings, Place, places};
+use colltune_statistics::clock::Meetings;
+
+use crate::alignment::{Known, Place, places};
 use crate::events::{Events, Slice, Track};
 use crate::{Drawn, TimelineError};
 

@@ -14,7 +14,9 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Row, RowAccessor};
 use serde::Serialize;
 
-use crate::alignment::{Known, Meetings, Place, places};
+use colltune_statistics::clock::Meetings;
+
+use crate::alignment::{Known, Place, places};
 use crate::events::{Events, Slice, Track};
 use crate::{Drawn, TimelineError};
 

@@ -91,7 +91,7 @@ pub fn read(path: &Path) -> anyhow::Result<Recorded> {
     let phases = phases.collect();
     let messages = messages(&folder)?;
     let windows = match folder.has("windows") {
-        true => rows::windows(&folder)?,
+        true => rows::windows(&folder, &(0..=u64::MAX))?,
         false => Vec::new(),
     };
     let work = windows.into_iter().map(|row| WorkRow {
