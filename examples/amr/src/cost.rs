@@ -1,14 +1,9 @@
-//! Uneven work on purpose: extra solver iterations per block, and what blocks were measured to cost.
+//! Uneven work on purpose: extra solver iterations per block, and ranks that are made slower.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-use colltune_placement::{Costs, Inheritance, Octant, PlacementError, Smoothing};
-
-use crate::mesh::Mesh;
-use crate::placement::library::octants;
-use crate::ranks::Ranks;
 use crate::telemetry::clock::cpu_ns;
 
 /// Iterations per level, near a shock, and the most that chance gives.
@@ -159,59 +154,6 @@ static READING_NS: LazyLock<u64> = LazyLock::new(|| {
     });
     readings.min().unwrap_or(0)
 });
-
-/// What each leaf costs, from times of its owner: smoothed, and carried through refinement.
-///
-/// Every rank holds the estimates of all leaves, about 32 bytes a leaf.
-#[derive(Clone, Debug)]
-pub struct Measured {
-    costs: Costs,
-}
-
-impl Measured {
-    /// Nothing is known yet: all leaves cost the same.
-    pub fn new(mesh: &Mesh) -> Result<Measured, PlacementError> {
-        let smoothing = Smoothing {
-            // Blocks have the same number of cells on every level.
-            inheritance: Inheritance::Repeat,
-            ..Smoothing::default()
-        };
-        let octants: Vec<Octant> = octants(mesh).1;
-        let costs = Costs::new(smoothing, 3, &octants)?;
-        Ok(Measured { costs })
-    }
-
-    /// Takes the seconds of each rank's leaves, in the mesh's order, and tells all of them to all.
-    pub fn observe(
-        &mut self,
-        ranks: &dyn Ranks,
-        mesh: &Mesh,
-        own: &[f64],
-    ) -> Result<(), PlacementError> {
-        let bytes: Vec<u8> = own.iter().flat_map(|time| time.to_le_bytes()).collect();
-        let all = ranks.allgather_bytes(&bytes);
-        let mut next: Vec<_> = all.iter().map(|times| times.chunks_exact(8)).collect();
-        let times = mesh.owners().iter().map(|&owner| {
-            let time = next[owner as usize].next().expect("a time for each leaf");
-            f64::from_le_bytes(time.try_into().expect("chunks of eight"))
-        });
-        self.observe_all(&times.collect::<Vec<f64>>())
-    }
-
-    /// Takes the seconds of all leaves, in the mesh's order, where one place knows them.
-    pub fn observe_all(&mut self, times: &[f64]) -> Result<(), PlacementError> {
-        self.costs.observe(times)
-    }
-
-    /// Follows the mesh.
-    pub fn adapt(&mut self, mesh: &Mesh) {
-        self.costs.adapt(&octants(mesh).1);
-    }
-
-    pub fn costs(&self) -> Vec<f64> {
-        self.costs.costs()
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -25,6 +25,7 @@ pub mod blocks;
 pub mod placement;
 
 pub mod cost;
+pub mod measured;
 
 pub mod exchange;
 pub mod stencil;

@@ -1,9 +1,8 @@
 //! The placement library's policies give here what they give to everybody else, block for block.
 
 use colltune_amr::leaf::Grid;
-use colltune_amr::mesh::Mesh;
+use colltune_amr::mesh::{Mesh, Neighbour};
 use colltune_amr::placement::curve::Curve as AppCurve;
-use colltune_amr::placement::matched::Matched;
 use colltune_amr::placement::rcb::{Axes, Rcb, Ties};
 use colltune_amr::placement::topology::Topology;
 use colltune_amr::placement::{Placement, Question, library};
@@ -155,18 +154,63 @@ fn bisection_is_matched_to_where_blocks_are() {
         .map(|&rank| n_ranks as u32 - 1 - rank)
         .collect();
     mesh.place_on(present.clone());
-    let matched = Matched {
-        policy: Box::new(rcb()),
-        shape: SHAPE,
+    let matched = |owners: &[u32], topology: Option<&Topology>| {
+        library::matched(ask(&mesh, &costs, n_ranks), SHAPE, topology, owners).unwrap()
     };
-    assert_eq!(matched.place(ask(&mesh, &costs, n_ranks)), present);
+    assert_eq!(matched(&alone, None), present);
     // What follows the curve from rank to rank goes on doing so.
-    let morton = Matched {
-        policy: Box::new(AppCurve::Morton),
-        shape: SHAPE,
-    };
     let along = AppCurve::Morton.place(ask(&mesh, &costs, n_ranks));
-    assert_eq!(morton.place(ask(&mesh, &costs, n_ranks)), along);
+    assert_eq!(matched(&along, None), along);
+}
+
+/// Messages between leaves on ranks of different nodes, four ranks of a node one after the other.
+fn sent_between_nodes(mesh: &Mesh, owners: &[u32]) -> usize {
+    let neighbours = |i: usize| (0..6).map(move |face| mesh.neighbour(i, face));
+    let all = (0..mesh.len()).flat_map(|i| {
+        let to = neighbours(i).flat_map(|to| match to {
+            Neighbour::Boundary => vec![],
+            Neighbour::Same(j) | Neighbour::Coarser(j) => vec![j],
+            Neighbour::Finer(quad) => quad.to_vec(),
+        });
+        to.map(move |j| (i, j))
+    });
+    all.filter(|&(i, j)| owners[i] / 4 != owners[j] / 4).count()
+}
+
+#[test]
+fn the_match_with_present_owners_sends_no_more_than_a_percent_farther() {
+    let topology = Topology::new(&[0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], None);
+    let policy: Policy = "cplx:50".parse().unwrap();
+    assert!(!library::asks_for_nodes(&policy));
+    let mut n_bound = 0;
+    for seed in 1..6 {
+        let mut mesh = refined(seed);
+        let costs = costs(Distribution::Exponential, seed, mesh.len());
+        let ask = |mesh: &Mesh, topology: Option<&Topology>| {
+            let question = Question {
+                mesh,
+                costs: &costs,
+                n_ranks: 12,
+            };
+            let told = library::Told {
+                topology,
+                speeds: None,
+            };
+            library::owners_told(&policy, question, SHAPE, told).unwrap()
+        };
+        // Nobody has anything that another part of the answer has: the policy's own numbers stay.
+        mesh.place_on(vec![0; mesh.len()]);
+        let own = ask(&mesh, None);
+        // Now each part is where its number is dealt to nodes in turn.
+        let dealt = own.iter().map(|&part| part % 3 * 4 + part / 3).collect();
+        mesh.place_on(dealt);
+        let [untold, told] =
+            [None, Some(&topology)].map(|t| sent_between_nodes(&mesh, &ask(&mesh, t)) as f64);
+        let by_numbers = sent_between_nodes(&mesh, &own) as f64;
+        assert!(told <= 1.01 * by_numbers, "{told} of {by_numbers}");
+        n_bound += usize::from(untold > 1.01 * by_numbers);
+    }
+    assert!(n_bound > 0, "some match would have sent farther");
 }
 
 #[test]
@@ -192,7 +236,11 @@ fn ranks_that_are_dealt_to_nodes_in_turn_get_what_those_in_order_get() {
                 costs: &costs,
                 n_ranks: 12,
             };
-            library::owners_in(&policy, question, SHAPE, Some(topology)).unwrap()
+            let told = library::Told {
+                topology: Some(topology),
+                speeds: None,
+            };
+            library::owners_told(&policy, question, SHAPE, told).unwrap()
         };
         let expected = renamed(&place(present.clone(), &in_order));
         assert_eq!(place(renamed(&present), &dealt), expected, "{name}");

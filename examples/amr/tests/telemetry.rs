@@ -108,6 +108,23 @@ fn each_group_of_ranks_has_a_file_with_a_row_for_each_phase_step_and_rank() {
 }
 
 #[test]
+fn measured_costs_are_told_to_all_only_when_blocks_may_be_placed_anew() {
+    // Ranks tell each other no costs but in allgathers, and a mesh that stands still has no others.
+    for (when, n_told) in [
+        ("never", 0),
+        ("mesh-change", 0),
+        ("every:5", 2),
+        ("imbalance:1e9", 0),
+    ] {
+        let line =
+            format!("{GAS} --refine_freq 0 --num_tsteps 10 --weigh measured --balance_when {when}");
+        let (folder, _) = recorded(3, &line);
+        let told = sent(folder.path()).get("metadata").map_or(0, |sent| sent.0);
+        assert_eq!(told, 3 * n_told, "{when}");
+    }
+}
+
+#[test]
 fn every_block_of_every_step_has_a_row_on_request() {
     for line in [SPHERE, GAS] {
         let (folder, summary) = recorded(3, &format!("{line} --num_tsteps 9 --telemetry_blocks"));

@@ -1,8 +1,9 @@
 //! Policies by their names: the library's and the mini-app's own.
 
 use colltune_amr::placement::Question;
-use colltune_amr::placement::library::{asks_for_nodes, owners_by_speed, owners_told};
+use colltune_amr::placement::library::{Told, asks_for_nodes, owners_told};
 use colltune_amr::placement::topology::Topology;
+use colltune_amr::run::chosen;
 use colltune_amr::settings::{PlacementName, Settings};
 use colltune_placement::{Link, PlacementError, Policy};
 
@@ -55,14 +56,15 @@ impl Placer {
         speeds: Option<&[f64]>,
     ) -> Result<Vec<u32>, PlacementError> {
         let Placer::Library(policy) = self else {
-            return Ok(settings.policy().place(question));
+            return chosen(settings, question, Told::default());
         };
-        if let Some(speeds) = speeds.filter(|_| policy.heeds_speeds()) {
-            return owners_by_speed(policy, question, settings.shape, speeds);
-        }
         // Only who asks for the machine is told of it.
         let topology = asks_for_nodes(policy).then(|| topology(machine, question.n_ranks));
-        owners_told(policy, question, settings.shape, topology.as_ref())
+        let told = Told {
+            topology: topology.as_ref(),
+            speeds,
+        };
+        owners_told(policy, question, settings.shape, told)
     }
 }
 

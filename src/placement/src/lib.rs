@@ -26,6 +26,8 @@ pub mod sort;
 pub mod cost;
 pub mod trigger;
 
+pub mod balancer;
+
 pub mod matching;
 
 pub mod policy;
@@ -40,6 +42,7 @@ pub mod generate;
 pub mod optimum;
 pub mod published;
 
+pub use balancer::{Balancer, Loads};
 pub use certificate::{
     Certificate, Locality, MemoryUse, Migration, Proof, certify, hash, loads, makespan,
 };

@@ -25,8 +25,8 @@ pub fn octants(mesh: &Mesh) -> (u8, Vec<Octant>) {
     (root_level, leaves.collect())
 }
 
-/// Whether a policy, or the one inside it, does something with the ranks' nodes or with message times. Others are not
-/// told: they place alike on any machine.
+/// Whether a policy, or the one inside it, does something with the ranks' nodes or with message times. To others nodes
+/// matter only where their answer is matched to the present owners.
 pub fn asks_for_nodes(policy: &Policy) -> bool {
     let own = ["hierarchical", "grouplb"].contains(&policy.row().name) || needs_links(policy);
     let inner = match policy.argument() {
@@ -45,7 +45,16 @@ pub fn needs_links(policy: &Policy) -> bool {
     }
 }
 
-/// A rank for each leaf, by `policy`, which sees the leaves along the Hilbert curve.
+/// What is known of the ranks besides their number.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told<'a> {
+    /// Who shares a node with whom, and what messages cost.
+    pub topology: Option<&'a Topology>,
+    /// Of which only the ratios count.
+    pub speeds: Option<&'a [f64]>,
+}
+
+/// A rank for each leaf, by `policy`, which sees the leaves along the Hilbert curve and nothing of the ranks.
 ///
 /// Errors: the policy's own; the same on every rank.
 pub fn owners(
@@ -53,43 +62,24 @@ pub fn owners(
     question: Question,
     shape: BlockShape,
 ) -> Result<Vec<u32>, PlacementError> {
-    owners_in(policy, question, shape, None)
+    owners_told(policy, question, shape, Told::default())
 }
 
-/// The same, where `topology` is told to policies that ask for it alone: what the run asks, and the emulator.
+/// The same where more is known of the ranks: what the run asks, and the emulator. Every policy is told nodes, within which
+/// its answer is matched to the present owners; message times and speeds those that heed them.
 pub fn owners_told(
     policy: &Policy,
     question: Question,
     shape: BlockShape,
-    topology: Option<&Topology>,
+    told: Told,
 ) -> Result<Vec<u32>, PlacementError> {
-    let topology = topology.filter(|_| asks_for_nodes(policy));
-    owners_in(policy, question, shape, topology)
-}
-
-/// The same on ranks that lie on nodes as `topology` says.
-pub fn owners_in(
-    policy: &Policy,
-    question: Question,
-    shape: BlockShape,
-    topology: Option<&Topology>,
-) -> Result<Vec<u32>, PlacementError> {
-    answered(question, shape, topology, |problem| {
+    let told = Told {
+        speeds: told.speeds.filter(|_| policy.heeds_speeds()),
+        ..told
+    };
+    let (links, graph) = (asks_for_nodes(policy), policy.looks_at(Need::Graph));
+    answered(question, shape, told, Wants { links, graph }, |problem| {
         Ok(place(policy, problem)?.owners)
-    })
-}
-
-/// The same on ranks of these speeds, of which only the ratios count, by a policy that heeds them.
-pub fn owners_by_speed(
-    policy: &Policy,
-    question: Question,
-    shape: BlockShape,
-    speeds: &[f64],
-) -> Result<Vec<u32>, PlacementError> {
-    debug_assert!(!asks_for_nodes(policy), "none that heeds speeds does");
-    answered(question, shape, None, |problem| {
-        let problem = problem.with_speeds(speeds)?;
-        Ok(place(policy, &problem)?.owners)
     })
 }
 
@@ -98,6 +88,7 @@ pub fn owners_by_speed(
 pub fn matched(
     question: Question,
     shape: BlockShape,
+    topology: Option<&Topology>,
     owners: &[u32],
 ) -> Result<Vec<u32>, PlacementError> {
     let order = curve_order(question.mesh).1;
@@ -105,9 +96,24 @@ pub fn matched(
     if along.is_sorted() || owners.is_sorted() {
         return Ok(owners.to_vec());
     }
-    answered(question, shape, None, |problem| {
+    let told = Told {
+        topology,
+        speeds: None,
+    };
+    answered(question, shape, told, Wants::default(), |problem| {
+        let along = match topology {
+            Some(topology) => topology.to_places(&along),
+            None => along,
+        };
         match_owners(problem, &along)
     })
+}
+
+/// What a problem has to hold for who answers it.
+#[derive(Clone, Copy, Default)]
+struct Wants {
+    links: bool,
+    graph: bool,
 }
 
 /// The leaves, and their order along the Hilbert curve.
@@ -121,39 +127,49 @@ fn curve_order(mesh: &Mesh) -> ((u8, Vec<Octant>), Vec<u32>) {
 fn answered(
     question: Question,
     shape: BlockShape,
-    topology: Option<&Topology>,
+    told: Told,
+    wants: Wants,
     answer: impl FnOnce(&Problem) -> Result<Vec<u32>, PlacementError>,
 ) -> Result<Vec<u32>, PlacementError> {
-    let mesh = question.mesh;
+    let (mesh, topology) = (question.mesh, told.topology);
     let ((root_level, octants), order) = curve_order(mesh);
     let along = |i: &u32| *i as usize;
     let costs: Vec<f64> = order.iter().map(|i| question.costs[along(i)]).collect();
     let octants: Vec<Octant> = order.iter().map(|i| octants[along(i)]).collect();
     let mut present: Vec<u32> = order.iter().map(|i| mesh.owners()[along(i)]).collect();
+    let mut speeds = told.speeds.map(<[f64]>::to_vec);
     if let Some(topology) = topology {
-        let places = topology.places();
-        present
-            .iter_mut()
-            .for_each(|rank| *rank = places[*rank as usize]);
+        present = topology.to_places(&present);
+        if let (Some(speeds), Some(of_ranks)) = (&mut speeds, told.speeds) {
+            let of_places = topology.ranks.iter().map(|&rank| of_ranks[rank as usize]);
+            *speeds = of_places.collect();
+        }
     }
-    let messages = Messages::new(mesh, shape, &order);
     let mut problem = Problem::new(&costs, question.n_ranks as u32)?
         .with_mesh(colltune_placement::Mesh {
             dimensions: 3,
             root_level,
             octants: &octants,
         })?
-        .with_graph(Graph {
+        .with_owners(&present)?;
+    if let Some(speeds) = &speeds {
+        problem = problem.with_speeds(speeds)?;
+    }
+    if let Some(topology) = topology {
+        problem = problem.with_ranks_per_node(topology.ranks_per_node)?;
+        if let Some(links) = topology.links.filter(|_| wants.links) {
+            problem = problem.with_machine(links)?;
+        }
+    }
+    // Messages count for those who look at them, and for the match where there are several nodes.
+    let messages;
+    if wants.graph || problem.n_nodes() > 1 {
+        messages = Messages::new(mesh, shape, &order);
+        problem = problem.with_graph(Graph {
             offsets: &messages.offsets,
             neighbours: &messages.neighbours,
             bytes: &messages.bytes,
-        })?
-        .with_owners(&present)?;
-    if let Some(topology) = topology {
-        problem = problem.with_ranks_per_node(topology.ranks_per_node)?;
-        if let Some(links) = topology.links {
-            problem = problem.with_machine(links)?;
-        }
+        })?;
     }
     let placed = answer(&problem)?;
     let mut owners = vec![0; mesh.len()];
@@ -188,14 +204,14 @@ impl Messages {
             let first = messages.neighbours.len();
             for face in 0..FACES {
                 let whole = 8 * shape.n_vars * shape.face_cells(axis(face)) * shape.ghosts.max(1);
-                let (to, bytes) = match mesh.neighbour(i as usize, face) {
-                    Neighbour::Boundary => (Vec::new(), 0),
-                    Neighbour::Same(j) => (vec![j], whole),
-                    Neighbour::Coarser(j) => (vec![j], whole / 4),
-                    Neighbour::Finer(quad) => (quad.to_vec(), whole / 4),
-                };
-                for j in to {
+                let mut add = |j: usize, bytes: usize| {
                     messages.add(first, own, place[j], bytes as u64);
+                };
+                match mesh.neighbour(i as usize, face) {
+                    Neighbour::Boundary => {}
+                    Neighbour::Same(j) => add(j, whole),
+                    Neighbour::Coarser(j) => add(j, whole / 4),
+                    Neighbour::Finer(quad) => quad.into_iter().for_each(|j| add(j, whole / 4)),
                 }
             }
             messages.offsets.push(messages.neighbours.len() as u64);

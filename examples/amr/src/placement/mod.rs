@@ -2,7 +2,6 @@
 
 pub mod curve;
 pub mod library;
-pub mod matched;
 pub mod rcb;
 pub mod topology;
 

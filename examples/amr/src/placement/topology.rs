@@ -39,6 +39,12 @@ impl Topology {
         places
     }
 
+    /// Ranks as their places in [`Topology::ranks`].
+    pub fn to_places(&self, ranks: &[u32]) -> Vec<u32> {
+        let places = self.places();
+        ranks.iter().map(|&rank| places[rank as usize]).collect()
+    }
+
     /// Seconds in which the rank that gives and takes most has done so, where blocks of so many bytes go from their
     /// present owners to others; 0 where links are not known.
     pub fn migration_s(&self, before: &[u32], after: &[u32], block_bytes: u64) -> f64 {

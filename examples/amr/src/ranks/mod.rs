@@ -5,6 +5,9 @@
 
 pub mod threads;
 
+/// Of what [`Ranks::gather_bytes`] sends.
+const GATHER_TAG: Tag = 121;
+
 /// Marks the purpose of a message; a receive matches a send of the same tag, in order.
 pub type Tag = i32;
 
@@ -70,6 +73,35 @@ pub trait Ranks {
     /// `root`'s values on every rank; the length must be the same everywhere.
     fn broadcast_i32(&self, root: usize, values: &mut [i32]);
     fn broadcast_f64(&self, root: usize, values: &mut [f64]);
+
+    /// Every rank's bytes on rank 0 alone, one rank at a time in their order. `take` is called there, once for each rank.
+    fn gather_bytes(&self, own: &[u8], take: &mut dyn FnMut(&[u8])) {
+        let root = self.rank() == 0;
+        // Messages have lengths that both sides know; this many words follow from each rank.
+        let mut lengths = vec![0; self.n_ranks()];
+        lengths[self.rank()] = own.len() as i64;
+        self.allreduce_i64(&mut lengths, Op::Max);
+        if !root {
+            let words = own.chunks(8).map(|chunk| {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                f64::from_bits(u64::from_le_bytes(word))
+            });
+            drop(self.finish(self.start_send(0, GATHER_TAG, words.collect())));
+            return;
+        }
+        take(own);
+        for (from, &length) in lengths.iter().enumerate().skip(1) {
+            let length = length as usize;
+            let buffer = vec![0.0; length.div_ceil(8)];
+            let words = self.finish(self.start_receive(from, GATHER_TAG, buffer));
+            let bytes: Vec<u8> = words
+                .iter()
+                .flat_map(|w| w.to_bits().to_le_bytes())
+                .collect();
+            take(&bytes[..length]);
+        }
+    }
 
     fn barrier(&self);
 

@@ -2,14 +2,17 @@
 
 use std::time::Instant;
 
-use colltune_placement::{Prospect, Situation, Trigger};
+use colltune_placement::bound::lower_bound_of;
+use colltune_placement::{Balancer, Loads, PlacementError, Problem, Trigger, makespan};
 
 use super::owners::{chosen, is_uneven, limit_moves};
 use super::state::Run;
 use crate::checksum::Broken;
-use crate::cost::Measured;
-use crate::placement::{Question, imbalance};
+use crate::measured::{Measured, reference_s};
+use crate::placement::Question;
+use crate::placement::library::Told;
 use crate::ranks::Op;
+use crate::settings::PlacementName;
 use crate::telemetry::Phase;
 
 impl Run<'_> {
@@ -57,7 +60,11 @@ impl Run<'_> {
             costs: &costs,
             n_ranks: self.ranks.n_ranks(),
         };
-        let placed = chosen(self.settings, question, self.topology.as_ref());
+        let told = Told {
+            topology: self.topology.as_ref(),
+            speeds: self.speeds(),
+        };
+        let placed = chosen(self.settings, question, told);
         let mut owners = placed.map_err(|error| Broken::Placement {
             step,
             what: error.to_string(),
@@ -71,7 +78,6 @@ impl Run<'_> {
             limit_moves(&self.mesh, &mut owners, limit, self.ranks.n_ranks());
         }
         self.times.place += start.elapsed().as_secs_f64();
-        self.placed_at = step;
         Ok(owners)
     }
 
@@ -117,79 +123,141 @@ impl Run<'_> {
         let times: Vec<f64> = times.into_iter().map(|(_, time)| time).collect();
         self.block_times.fill(0.0);
         self.steps_observed = 0;
-        let observed = measured.observe(self.ranks, &self.mesh, &times);
+        let reference_s = reference_s(self.slowness);
+        let observed = measured.observe(self.ranks, &self.mesh, &times, reference_s);
         observed.map_err(|error| Broken::Placement {
             step,
             what: error.to_string(),
         })
     }
 
+    /// The speeds that the policy heeds, where they differ.
+    fn speeds(&self) -> Option<&[f64]> {
+        let speeds = self.measured.as_ref()?.speeds();
+        match &self.settings.placement {
+            PlacementName::Library(policy) => speeds.filter(|_| policy.heeds_speeds()),
+            _ => None,
+        }
+    }
+
     /// Balances where `--balance_when` says so; `before` counts splits and joins before this step's.
     pub(super) fn balance_when_due(&mut self, step: u64, before: u64) -> Result<(), Broken> {
-        let Some(trigger) = self.settings.trigger else {
+        let Some(mut balancer) = self.balancer.take() else {
             return Ok(());
         };
-        self.observe(step)?;
-        let mesh_changed = self.count.splits + self.count.joins != before;
-        if mesh_changed {
-            self.mesh_life.ended(step - self.mesh_since);
-            self.mesh_since = step;
-        }
-        let costs = self.costs();
-        let n_ranks = self.ranks.n_ranks();
-        let mean = costs.iter().sum::<f64>() / n_ranks as f64;
-        let mut situation = Situation {
-            steps_since_placed: step - self.placed_at,
-            mesh_changed,
-            makespan: mean * imbalance(&costs, self.mesh.owners(), n_ranks),
-            mean,
-            prospect: None,
-        };
-        let moved = match trigger {
-            Trigger::BreakEven => self.balance_if_it_pays(step, &costs, &mut situation)?,
-            trigger => trigger.is_due(&situation) && self.balance(step)?,
-        };
-        if moved {
+        let moved = self.balance_by(&mut balancer, step, before);
+        self.balancer = Some(balancer);
+        if moved? {
             self.connect();
             return self.check(step);
         }
         Ok(())
     }
 
-    /// Asks the policy and moves blocks if what is gained until the mesh changes exceeds what asking and moving takes.
-    fn balance_if_it_pays(
+    /// All costs are told to all only where loads, or steps and the mesh, say that a policy has to be asked.
+    fn balance_by(
         &mut self,
+        balancer: &mut Balancer,
         step: u64,
-        costs: &[f64],
-        situation: &mut Situation,
+        before: u64,
     ) -> Result<bool, Broken> {
-        let mut prospect = Prospect {
-            // No placement is better than that.
-            makespan: situation.mean,
-            steps_left: self.mesh_life.steps_left(step - self.mesh_since),
-            placing: self.placing_s,
-            migrating: 0.0,
+        let mesh_changed = self.count.splits + self.count.joins != before;
+        if mesh_changed {
+            balancer.mesh_changed(step);
+        }
+        let loads = match balancer.weighs_loads() {
+            true => self.loads(step)?,
+            false => Loads::default(),
         };
-        if prospect.gain(situation.makespan) <= 0.0 {
+        if !balancer.asks(step, mesh_changed, loads) {
             return Ok(false);
         }
-        let (start, last) = (Instant::now(), self.placed_at);
+        self.observe(step)?;
+        if balancer.trigger() == Trigger::BreakEven {
+            return self.balance_if_it_pays(balancer, step);
+        }
+        balancer.placed(step);
+        self.balance(step)
+    }
+
+    /// What the ranks take in a step: since costs were last told, or by these costs where that is now.
+    fn loads(&self, step: u64) -> Result<Loads, Broken> {
+        if self.measured.is_none() || self.steps_observed == 0 {
+            return self.loads_by_costs(step, self.mesh.owners());
+        }
+        // Of the slow rank, what others would take, unless the policy knows that it is slow.
+        let rank = self.ranks.rank();
+        let of_rank = |speeds: Option<&[f64]>| speeds.map_or(1.0, |speeds| speeds[rank]);
+        let speed = of_rank(self.measured.as_ref().and_then(Measured::speeds));
+        let heeded = self.speeds();
+        let per_step = speed / self.steps_observed as f64;
+        let work: f64 = self.block_times.iter().sum::<f64>() * per_step;
+        let largest = self.block_times.iter().copied().fold(0.0, f64::max) * per_step;
+        // Whole nanoseconds: every rank has to find the same sum.
+        let whole = |seconds: f64| (seconds * 1e9) as i64;
+        let mut most = [whole(work / of_rank(heeded)), whole(largest)];
+        self.ranks.allreduce_i64(&mut most, Op::Max);
+        let mut sum = [whole(work)];
+        self.ranks.allreduce_i64(&mut sum, Op::Sum);
+        let n_ranks = self.ranks.n_ranks() as f64;
+        let (all, fastest) = heeded.map_or((n_ranks, 1.0), |speeds| {
+            (
+                speeds.iter().sum(),
+                speeds.iter().copied().fold(0.0, f64::max),
+            )
+        });
+        let ideal = 1e-9 * sum[0] as f64 / all;
+        Ok(Loads {
+            makespan: 1e-9 * most[0] as f64,
+            ideal,
+            least: ideal.max(1e-9 * most[1] as f64 / fastest),
+        })
+    }
+
+    /// The same of any owners, by what every rank knows.
+    fn loads_by_costs(&self, step: u64, owners: &[u32]) -> Result<Loads, Broken> {
+        let (costs, speeds) = (self.costs(), self.speeds());
+        let n_ranks = self.ranks.n_ranks();
+        let loads = || -> Result<Loads, PlacementError> {
+            let mut problem = Problem::new(&costs, n_ranks as u32)?;
+            if let Some(speeds) = speeds {
+                problem = problem.with_speeds(speeds)?;
+            }
+            let makespan = makespan(&problem, owners);
+            let ideal = costs.iter().sum::<f64>() / problem.total_speed();
+            Ok(Loads {
+                makespan,
+                ideal,
+                least: lower_bound_of(&problem, makespan),
+            })
+        };
+        loads().map_err(|error| Broken::Placement {
+            step,
+            what: error.to_string(),
+        })
+    }
+
+    /// Asks the policy and moves blocks if what is gained until the mesh changes exceeds what asking and moving takes.
+    fn balance_if_it_pays(&mut self, balancer: &mut Balancer, step: u64) -> Result<bool, Broken> {
+        let now = self.loads_by_costs(step, self.mesh.owners())?;
+        if !balancer.asks(step, false, now) {
+            balancer.refuse(now);
+            return Ok(false);
+        }
+        let start = Instant::now();
         let owners = self.owners_to_be(step)?;
-        let mut took = [start.elapsed().as_secs_f64()];
+        let mut placing = [start.elapsed().as_secs_f64()];
         // Each rank has placed, and the slowest one is waited for.
-        self.ranks.allreduce_f64(&mut took, Op::Max);
-        self.placing_s = took[0];
-        let (before, n_ranks) = (self.mesh.owners(), self.ranks.n_ranks());
+        self.ranks.allreduce_f64(&mut placing, Op::Max);
         let bytes = self.blocks.field.bytes_per_block();
         let topology = self.topology.as_ref();
-        prospect.makespan = situation.mean * imbalance(costs, &owners, n_ranks);
-        prospect.placing = self.placing_s;
-        prospect.migrating = topology.map_or(0.0, |t| t.migration_s(before, &owners, bytes));
-        situation.prospect = Some(prospect);
-        if !Trigger::BreakEven.is_due(situation) {
-            self.placed_at = last;
+        let before = self.mesh.owners();
+        let migrating = topology.map_or(0.0, |t| t.migration_s(before, &owners, bytes));
+        let then = self.loads_by_costs(step, &owners)?;
+        if !balancer.pays(step, now, then.makespan, [placing[0], migrating]) {
             return Ok(false);
         }
+        balancer.placed(step);
         Ok(self.move_blocks(owners))
     }
 }

@@ -200,7 +200,7 @@ impl Run<'_> {
         self.count.block_stages = index.block_stages;
         self.count.block_stages_before = index.block_stages;
         (self.count.blocks_min, self.count.blocks_max) = (index.blocks_min, index.blocks_max);
-        (self.placed_at, self.mesh_since) = (index.step, index.step);
+        self.balancer = self.settings.balancer(index.step);
         Ok(index.step)
     }
 }

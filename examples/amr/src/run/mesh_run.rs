@@ -3,16 +3,17 @@
 //! What happens is told in the order in which a run's ranks would call each other, so that a listener can count
 //! their calls and messages. Where cells decide (a gas, a gradient), the leaves to come must be given.
 
-use colltune_placement::{PlacementError, Situation, Trigger};
+use colltune_placement::{Balancer, Loads, PlacementError, Trigger};
 use rustc_hash::FxHashSet;
 
 use super::owners::{chosen, first_owners, is_uneven, limit_moves};
 use super::wanted::{step_length, wanted};
-use crate::cost::Measured;
 use crate::leaf::{LEVELS_MAX, Leaf};
+use crate::measured::Measured;
 use crate::mesh::Mesh;
 use crate::object::Objects;
 use crate::options::WeighName;
+use crate::placement::library::Told;
 use crate::placement::{Question, imbalance};
 use crate::refine::{Mark, Origin, apply, first_marks, settle_across, widen};
 use crate::settings::Settings;
@@ -64,14 +65,15 @@ pub struct MeshRun<'a> {
     choose: Box<Chooser<'a>>,
     /// With `--weigh measured`: what leaves cost, as the caller has told.
     pub measured: Option<Measured>,
-    placed_at: u64,
+    balancer: Option<Balancer>,
     n_changes: u64,
 }
 
 impl<'a> MeshRun<'a> {
     /// The root blocks, before they are refined.
     pub fn new(settings: &'a Settings, n_ranks: usize) -> MeshRun<'a> {
-        let choose = Box::new(move |question: Question| chosen(settings, question, None));
+        let choose =
+            Box::new(move |question: Question| chosen(settings, question, Told::default()));
         MeshRun::with_chooser(settings, n_ranks, choose)
     }
 
@@ -90,7 +92,7 @@ impl<'a> MeshRun<'a> {
             objects: settings.objects.clone(),
             choose,
             measured,
-            placed_at: 0,
+            balancer: settings.balancer(0),
             n_changes: 0,
             mesh,
         }
@@ -237,7 +239,9 @@ impl<'a> MeshRun<'a> {
     }
 
     fn balance(&mut self, step: u64, tell: &mut dyn FnMut(Event)) -> Result<bool, PlacementError> {
-        self.placed_at = step;
+        if let Some(balancer) = &mut self.balancer {
+            balancer.placed(step);
+        }
         let costs = self.costs();
         // A policy of the app wants positive costs.
         let costs = costs.map_or(vec![1.0; self.mesh.len()], |costs| {
@@ -275,25 +279,27 @@ impl<'a> MeshRun<'a> {
         changes: u64,
         tell: &mut dyn FnMut(Event),
     ) -> Result<(), PlacementError> {
-        let Some(trigger) = self.settings.trigger else {
+        let Some(balancer) = &mut self.balancer else {
             return Ok(());
         };
-        if trigger == Trigger::BreakEven {
+        if balancer.trigger() == Trigger::BreakEven {
             return Err(PlacementError::Policy {
                 policy: "break-even",
                 reason: "what placing and moving take is measured, and a mesh without its run has no times".into(),
             });
         }
-        let costs = self.costs().unwrap_or(vec![1.0; self.mesh.len()]);
-        let mean = costs.iter().sum::<f64>() / self.n_ranks as f64;
-        let situation = Situation {
-            steps_since_placed: step - self.placed_at,
-            mesh_changed: self.n_changes != changes,
-            makespan: mean * imbalance(&costs, self.mesh.owners(), self.n_ranks),
-            mean,
-            prospect: None,
-        };
-        if trigger.is_due(&situation) && self.balance(step, tell)? {
+        let mesh_changed = self.n_changes != changes;
+        if mesh_changed {
+            balancer.mesh_changed(step);
+        }
+        let mut loads = Loads::default();
+        if balancer.weighs_loads() {
+            let costs = self.measured.as_ref().map(Measured::costs);
+            let costs = costs.unwrap_or(vec![1.0; self.mesh.len()]);
+            loads.ideal = costs.iter().sum::<f64>() / self.n_ranks as f64;
+            loads.makespan = loads.ideal * imbalance(&costs, self.mesh.owners(), self.n_ranks);
+        }
+        if balancer.asks(step, mesh_changed, loads) && self.balance(step, tell)? {
             let mesh = &self.mesh;
             tell(Event::Refined {
                 mesh,

@@ -21,6 +21,7 @@ mod wanted;
 use std::time::Instant;
 
 pub use mesh_run::{Chooser, Event, MeshRun};
+pub use owners::chosen;
 use state::Run;
 use wanted::step_length;
 

@@ -5,8 +5,8 @@ use colltune_placement::PlacementError;
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;
 use crate::options::Options;
+use crate::placement::library::Told;
 use crate::placement::rcb::positions;
-use crate::placement::topology::Topology;
 use crate::placement::{Question, imbalance, library};
 use crate::settings::{PlacementName, Settings};
 
@@ -43,18 +43,22 @@ pub(super) fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
     owners
 }
 
-/// What the policy of `settings` answers.
-pub(super) fn chosen(
+/// What the policy of `settings` answers, matched to where blocks are; miniAMR matches nothing.
+pub fn chosen(
     settings: &Settings,
     question: Question,
-    topology: Option<&Topology>,
+    told: Told,
 ) -> Result<Vec<u32>, PlacementError> {
-    match &settings.placement {
-        PlacementName::Library(policy) => {
-            library::owners_told(policy, question, settings.shape, topology)
-        }
-        _ => Ok(settings.policy().place(question)),
+    if let PlacementName::Library(policy) = &settings.placement {
+        return library::owners_told(policy, question, settings.shape, told);
     }
+    let owners = settings.first_policy().place(question);
+    if settings.options.compat {
+        return Ok(owners);
+    }
+    let matched = library::matched(question, settings.shape, told.topology, &owners);
+    // What the library refuses to look at, such as owners of a job with more ranks, stays as it is.
+    Ok(matched.unwrap_or(owners))
 }
 
 /// Whether `costs`, or without them numbers of blocks, differ enough for a new placement.

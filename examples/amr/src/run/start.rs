@@ -1,13 +1,11 @@
 //! The state before the first step: root blocks, their first values, and the first sums.
 
-use colltune_placement::{MeshLife, Smoothing};
-
 use super::owners::first_owners;
 use super::state::{Count, Gas, Run};
 use crate::blocks::Blocks;
 use crate::checksum::{self, Checksums};
 use crate::compat::Compat;
-use crate::cost::{Measured, Slowness};
+use crate::cost::Slowness;
 use crate::exact_sum::ExactSum;
 use crate::exchange::Exchange;
 use crate::exchange::face::Faces;
@@ -15,6 +13,7 @@ use crate::exchange::intake::Intake;
 use crate::exchange::plan::{Plan, View, Within};
 use crate::field::{Field, Meaning};
 use crate::leaf::Leaf;
+use crate::measured::Measured;
 use crate::mesh::Mesh;
 use crate::options::{CriterionName, WeighName};
 use crate::placement::topology::Topology;
@@ -63,11 +62,8 @@ impl<'a> Run<'a> {
             steps_observed: 0,
             near_shock: Vec::new(),
             slowness: Slowness::default(),
-            placed_at: 0,
+            balancer: settings.balancer(0),
             topology,
-            mesh_life: mesh_life(settings),
-            mesh_since: 0,
-            placing_s: 0.0,
             faces,
             plan: Plan::default(),
             intake: Intake::default(),
@@ -135,15 +131,6 @@ impl<'a> Run<'a> {
             self.sums.last.clone_from(&self.first_sums);
         }
     }
-}
-
-/// A mesh is first expected to live until the next refinement, or the run's end.
-fn mesh_life(settings: &Settings) -> MeshLife {
-    let steps = match settings.options.refine_freq {
-        0 => settings.n_steps.unwrap_or(u64::from(u32::MAX)),
-        steps => steps,
-    };
-    MeshLife::new(steps as f64, Smoothing::default().weight)
 }
 
 pub(super) fn measured(settings: &Settings, mesh: &Mesh) -> Option<Measured> {

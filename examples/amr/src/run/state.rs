@@ -1,11 +1,11 @@
 //! What a run holds between its steps.
 
-use colltune_placement::MeshLife;
+use colltune_placement::Balancer;
 
 use crate::blocks::{Blocks, Moved};
 use crate::checksum::Checksums;
 use crate::compat::Compat;
-use crate::cost::{Measured, Slowness};
+use crate::cost::Slowness;
 use crate::exact_sum::ExactSum;
 use crate::exchange::Exchange;
 use crate::exchange::face::Faces;
@@ -13,6 +13,7 @@ use crate::exchange::gas::GasFaces;
 use crate::exchange::intake::Intake;
 use crate::exchange::plan::Plan;
 use crate::field::Slot;
+use crate::measured::Measured;
 use crate::mesh::Mesh;
 use crate::object::Objects;
 use crate::output::movie::Movie;
@@ -54,14 +55,10 @@ pub(super) struct Run<'a> {
     /// Of the blocks in `own`, where the cost model asked.
     pub near_shock: Vec<bool>,
     pub slowness: Slowness,
-    /// The step of the last placement.
-    pub placed_at: u64,
-    /// Where a policy or a trigger asks for it.
+    /// With `--balance_when`.
+    pub balancer: Option<Balancer>,
+    /// None under `--compat`, where nobody asks.
     pub topology: Option<Topology>,
-    /// For break-even: how long meshes live, since when there is this one, and what placing took when last asked.
-    pub mesh_life: MeshLife,
-    pub mesh_since: u64,
-    pub placing_s: f64,
     pub faces: Faces,
     pub plan: Plan,
     pub intake: Intake,

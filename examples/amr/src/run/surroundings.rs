@@ -4,24 +4,19 @@ use std::path::Path;
 
 use colltune_core::algorithm::simulate;
 use colltune_core::calibration::Calibration;
-use colltune_placement::{Link, Machine, Trigger};
+use colltune_placement::{Link, Machine};
 
 use crate::checksum::Broken;
-use crate::placement::library::asks_for_nodes;
 use crate::placement::topology::Topology;
 use crate::ranks::Ranks;
-use crate::settings::{PlacementName, Settings};
+use crate::settings::Settings;
 use crate::telemetry::host::{Place, numbered};
 
-/// The nodes of the job's ranks, and what `--machine` says of messages; none where nobody asks.
+/// The nodes of the job's ranks, and what `--machine` says of messages; none under `--compat`.
 ///
 /// Errors: the machine's file cannot be used, by the words of the first rank, which reads it.
 pub(super) fn topology(ranks: &dyn Ranks, settings: &Settings) -> Result<Option<Topology>, Broken> {
-    let asks = match &settings.placement {
-        PlacementName::Library(policy) => asks_for_nodes(policy),
-        _ => false,
-    };
-    if !asks && settings.trigger != Some(Trigger::BreakEven) {
+    if settings.options.compat {
         return Ok(None);
     }
     let links = match &settings.options.machine {

@@ -223,13 +223,16 @@ impl Run<'_> {
                 new.faults,
             ],
         );
-        let all = telemetry.group.allgather_bytes(&rows.encode());
+        // Only the first rank of a group holds more than its own, and of each other rank what it has just sent.
+        let own = rows.encode();
+        drop(rows);
+        let mut rows = Rows::default();
+        telemetry.group.gather_bytes(&own, &mut |bytes| {
+            rows.append(Rows::decode(bytes).expect("encoded just now"));
+        });
+        drop(own);
         let mut complaint = None;
         if let Some(writer) = &mut telemetry.writer {
-            let mut rows = Rows::default();
-            for bytes in &all {
-                rows.append(Rows::decode(bytes).expect("encoded just now"));
-            }
             rows.sort();
             complaint = writer.push(&rows).err().map(|error| error.to_string());
         }

@@ -7,7 +7,7 @@ mod work;
 pub use placement::PlacementName;
 pub use work::Work;
 
-use colltune_placement::Trigger;
+use colltune_placement::{Balancer, MeshLife, Smoothing, Trigger};
 
 use crate::cost::CostModel;
 use crate::exchange::face::{Crossing, Reach};
@@ -21,7 +21,6 @@ use crate::options::{
 use crate::physics::{self, Domain};
 use crate::placement::Placement;
 use crate::placement::curve::Curve;
-use crate::placement::matched::Matched;
 use crate::placement::rcb::{Axes, Rcb};
 use crate::refine::Across;
 use crate::shape::BlockShape;
@@ -131,24 +130,26 @@ impl Settings {
         })
     }
 
-    /// The policy of this app that places blocks, matched to where they are; miniAMR matches nothing.
-    pub fn policy(&self) -> Box<dyn Placement> {
-        match self.options.compat {
-            true => self.first_policy(),
-            false => Box::new(Matched {
-                policy: self.first_policy(),
-                shape: self.shape,
-            }),
-        }
-    }
-
-    /// The same before blocks are anywhere; Morton where the library places them later.
+    /// The policy of this app that places blocks; Morton where the library places them later.
     pub fn first_policy(&self) -> Box<dyn Placement> {
         match self.placement {
             PlacementName::Rcb => Box::new(self.rcb),
             PlacementName::Morton | PlacementName::Library(_) => Box::new(Curve::Morton),
             PlacementName::Hilbert => Box::new(Curve::Hilbert),
         }
+    }
+
+    /// Who says after each step whether blocks are placed anew, in a run that goes on after `step`; none where the
+    /// refinement does.
+    ///
+    /// A mesh is first expected to live until the next refinement, or the run's end.
+    pub fn balancer(&self, step: u64) -> Option<Balancer> {
+        let steps = match self.options.refine_freq {
+            0 => self.n_steps.unwrap_or(u64::from(u32::MAX)),
+            steps => steps,
+        };
+        let life = MeshLife::new(steps as f64, Smoothing::default().weight);
+        Some(Balancer::new(self.trigger?, life, step))
     }
 
     /// How far a sum may lie from the one before, relative to it.

@@ -1,5 +1,6 @@
 //! The machine under a rank: its host, the clock that it reads, and what the system did to it.
 
+use std::collections::HashMap;
 use std::fs::read_to_string;
 
 /// The names by which ranks know whether they share a host and a clock.
@@ -47,12 +48,12 @@ impl Place {
 /// Numbers different values in the order in which they first appear.
 pub fn numbered<'a>(values: impl Iterator<Item = &'a str>) -> (Vec<u64>, Vec<String>) {
     let mut different: Vec<String> = Vec::new();
+    let mut numbers: HashMap<&str, u64> = HashMap::new();
     let number = |value: &'a str| {
-        let known = different.iter().position(|other| other == value);
-        known.unwrap_or_else(|| {
+        *numbers.entry(value).or_insert_with(|| {
             different.push(value.to_owned());
-            different.len() - 1
-        }) as u64
+            different.len() as u64 - 1
+        })
     };
     (values.map(number).collect(), different)
 }

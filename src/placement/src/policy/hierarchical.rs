@@ -9,7 +9,7 @@
 //! The present owners are known to the first step only, and the second step cuts out of the mesh and
 //! the graph only what the policy looks at.
 
-use super::{Argument, Need, Placement, Policy, place};
+use super::{Need, Placement, Policy, place};
 use crate::curve::Octant;
 use crate::error::PlacementError;
 use crate::problem::{Graph, Limits, Matching, Mesh, Problem};
@@ -31,16 +31,6 @@ pub(super) fn run(problem: &Problem, policy: &Policy) -> Result<Placement, Place
     Ok(owners.into())
 }
 
-/// Whether a policy looks at a part of the problem: message times are weighed over the graph.
-fn looks_at(policy: &Policy, part: Need) -> bool {
-    if let Argument::Inner(inner) = policy.argument() {
-        return looks_at(inner, part);
-    }
-    let needs = policy.row().needs;
-    let weighs_messages = needs.contains(&Need::Machine) || *policy.argument() == Argument::Auto;
-    needs.contains(&part) || (part == Need::Graph && weighs_messages)
-}
-
 /// The node of each block.
 fn nodes(problem: &Problem, policy: &Policy) -> Result<Vec<u32>, PlacementError> {
     let (ranks, per_node) = (problem.ranks(), problem.ranks_per_node());
@@ -51,10 +41,10 @@ fn nodes(problem: &Problem, policy: &Policy) -> Result<Vec<u32>, PlacementError>
     let mut coarse = Problem::new(problem.costs(), ranks / together)?
         .with_matching(Matching::Off)
         .with_threads(problem.threads());
-    if let Some(mesh) = problem.mesh().filter(|_| looks_at(policy, Need::Mesh)) {
+    if let Some(mesh) = problem.mesh().filter(|_| policy.looks_at(Need::Mesh)) {
         coarse = coarse.with_mesh(mesh)?;
     }
-    if let Some(graph) = problem.graph().filter(|_| looks_at(policy, Need::Graph)) {
+    if let Some(graph) = problem.graph().filter(|_| policy.looks_at(Need::Graph)) {
         coarse = coarse.with_graph(graph)?;
     }
     if let Some(machine) = problem.machine() {
@@ -117,9 +107,9 @@ impl<'a> Part<'a> {
                 .iter()
                 .map(|&b| problem.costs()[b as usize])
                 .collect(),
-            mesh: problem.mesh().filter(|_| looks_at(policy, Need::Mesh)),
+            mesh: problem.mesh().filter(|_| policy.looks_at(Need::Mesh)),
             octants: Vec::new(),
-            graph: problem.graph().filter(|_| looks_at(policy, Need::Graph)),
+            graph: problem.graph().filter(|_| policy.looks_at(Need::Graph)),
             offsets: vec![0],
             neighbours: Vec::new(),
             bytes: Vec::new(),

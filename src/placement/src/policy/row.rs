@@ -25,6 +25,16 @@ impl Policy {
     pub fn argument(&self) -> &Argument {
         &self.argument
     }
+
+    /// Whether it, or the policy inside it, looks at that part of a problem. Message times are weighed over the graph.
+    pub fn looks_at(&self, part: Need) -> bool {
+        if let Argument::Inner(inner) = &self.argument {
+            return inner.looks_at(part);
+        }
+        let needs = self.row.needs;
+        let weighs_messages = needs.contains(&Need::Machine) || self.argument == Argument::Auto;
+        needs.contains(&part) || (part == Need::Graph && weighs_messages)
+    }
 }
 
 /// Those with a function for unequal ranks, for the message of an error: the table lies above.
