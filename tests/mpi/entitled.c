@@ -5,12 +5,14 @@
  *        entitled handler    an error handler calls what the other ranks call
  *        entitled alone      one rank hands over less than it says, once; wrong, but Open MPI lets it pass
  *        entitled own-types  ranks describe the same data by different types, of which one is a single element
- *        entitled read-only  what is sent cannot be written to
+ *        entitled read-only  what is sent, and what a root broadcasts, cannot be written to; behind all buffers is a page that
+ *                            cannot be touched; "read-only no-bcast": nothing is broadcast
  *        entitled holes      elements with holes are combined and dealt out
  *        entitled chains     what frees one communicator frees the next one, forty deep
  *        entitled refused    what could not be freed is left by a longjmp, and freed again
  *        entitled data FILE  the file is descriptor 2 of rank 0 from the first calls on
  *        entitled inexact    every trap of the processor is on
+ *        entitled rounds     every rank rounds another way
  * Prints "ok" when every result is right. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -80,19 +82,70 @@ static void own_types(int each) {
     free(given), free(got);
 }
 
-/* What is sent lies in memory that nobody may write to. */
-static void read_only(int each) {
-    size_t bytes = ((size_t)each * size * sizeof(int) / 4096 + 1) * 4096;
-    int *given = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    int *got = malloc(each * sizeof *got);
-    for (int i = 0; i < each * size; i++) given[i] = i;
-    mprotect(given, bytes, PROT_READ);
-    for (int call = 0; call < 40; call++) {
-        MPI_Scatter(given, each, MPI_INT, got, each, MPI_INT, call % size, MPI_COMM_WORLD);
-        for (int i = 0; i < each; i++) right &= got[i] == rank * each + i;
+/* Longs that end where a page begins that nobody may touch. */
+static long *new_guarded(int count, void **start, size_t *bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), room = ((size_t)count * sizeof(long) / page + 1) * page;
+    char *all = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(all + room, page, PROT_NONE);
+    *start = all, *bytes = room;
+    return (long *)(all + room - (size_t)count * sizeof(long));
+}
+
+static long given_by(int of, int i) { return of * 1000003L + i; }
+
+static void is_given(const long *got, int of, int first, int count) {
+    for (int i = 0; i < count; i++) right &= got[i] == given_by(of, first + i);
+}
+
+/* What is sent, and what a root broadcasts, lies in memory that nobody may write to. */
+static void read_only(int each, int bcast_most) {
+    int all = each * size, counts[STEP_RANKS], places[STEP_RANKS];
+    size_t given_bytes, got_bytes;
+    void *given_start, *got_start;
+    long *given = new_guarded(all, &given_start, &given_bytes), *got = new_guarded(all, &got_start, &got_bytes);
+    for (int i = 0; i < all; i++) given[i] = given_by(rank, i);
+    for (int r = 0; r < size; r++) counts[r] = each, places[r] = r * each;
+    mprotect(given_start, given_bytes, PROT_READ);
+    /* The last longs of a buffer are its end, whatever its length. */
+    long *one = given + all - each, *to_one = got + all - each;
+    int first = all - each;
+    for (int call = 0; call < 6; call++) {
+        int root = call % size, is_root = rank == root;
+        long own = 1000003L * size * (size - 1) / 2;
+        if (all <= bcast_most) MPI_Bcast(is_root ? given : got, all, MPI_LONG, root, MPI_COMM_WORLD);
+        if (all <= bcast_most && !is_root) is_given(got, root, 0, all);
+        if (each <= bcast_most) MPI_Bcast(is_root ? one : to_one, each, MPI_LONG, root, MPI_COMM_WORLD);
+        if (each <= bcast_most && !is_root) is_given(to_one, root, first, each);
+        MPI_Scatter(given, each, MPI_LONG, to_one, each, MPI_LONG, root, MPI_COMM_WORLD);
+        is_given(to_one, root, rank * each, each);
+        MPI_Scatterv(given, counts, places, MPI_LONG, to_one, each, MPI_LONG, root, MPI_COMM_WORLD);
+        is_given(to_one, root, rank * each, each);
+        MPI_Gather(one, each, MPI_LONG, got, each, MPI_LONG, root, MPI_COMM_WORLD);
+        for (int r = 0; is_root && r < size; r++) is_given(got + r * each, r, first, each);
+        MPI_Gatherv(one, each, MPI_LONG, got, counts, places, MPI_LONG, root, MPI_COMM_WORLD);
+        for (int r = 0; is_root && r < size; r++) is_given(got + r * each, r, first, each);
+        MPI_Allgather(one, each, MPI_LONG, got, each, MPI_LONG, MPI_COMM_WORLD);
+        for (int r = 0; r < size; r++) is_given(got + r * each, r, first, each);
+        MPI_Allgatherv(one, each, MPI_LONG, got, counts, places, MPI_LONG, MPI_COMM_WORLD);
+        for (int r = 0; r < size; r++) is_given(got + r * each, r, first, each);
+        MPI_Alltoall(given, each, MPI_LONG, got, each, MPI_LONG, MPI_COMM_WORLD);
+        for (int r = 0; r < size; r++) is_given(got + r * each, r, rank * each, each);
+        MPI_Alltoallv(given, counts, places, MPI_LONG, got, counts, places, MPI_LONG, MPI_COMM_WORLD);
+        for (int r = 0; r < size; r++) is_given(got + r * each, r, rank * each, each);
+        MPI_Allreduce(given, got, all, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        for (int i = 0; i < all; i++) right &= got[i] == own + (long)size * i;
+        MPI_Reduce(given, got, all, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD);
+        for (int i = 0; is_root && i < all; i++) right &= got[i] == own + (long)size * i;
+        MPI_Reduce_scatter(given, to_one, counts, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        for (int i = 0; i < each; i++) right &= to_one[i] == own + (long)size * (rank * each + i);
+        MPI_Reduce_scatter_block(given, to_one, each, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        for (int i = 0; i < each; i++) right &= to_one[i] == own + (long)size * (rank * each + i);
+        MPI_Scan(given, got, all, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        for (int i = 0; i < all; i++) right &= got[i] == 1000003L * rank * (rank + 1) / 2 + (rank + 1L) * i;
+        MPI_Exscan(given, got, all, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        for (int i = 0; rank > 0 && i < all; i++) right &= got[i] == 1000003L * rank * (rank - 1) / 2 + (long)rank * i;
     }
-    munmap(given, bytes);
-    free(got);
+    munmap(given_start, given_bytes), munmap(got_start, got_bytes);
 }
 
 enum { CHAIN = 40 };
@@ -251,7 +304,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "own-types"))
         for (int each = 20; each < 200000; each *= 1000) own_types(each);
     if (!strcmp(what, "read-only"))
-        for (int each = 1; each < 100000; each *= 200) read_only(each);
+        for (int each = 1; each < 3000; each *= 50) read_only(each, argc > 2 && !strcmp(argv[2], "no-bcast") ? 0 : 1000000);
     if (!strcmp(what, "holes")) holes(3000);
     if (!strcmp(what, "data")) {
         for (int k = 0; k < 30; k++) right &= step(MPI_COMM_WORLD, k, 20);
@@ -273,6 +326,12 @@ int main(int argc, char **argv) {
         feenableexcept(FE_INEXACT);
         for (int call = 0; call < 200; call++) reduce(MPI_COMM_WORLD);
         fedisableexcept(FE_ALL_EXCEPT);
+    }
+    if (!strcmp(what, "rounds")) {
+        int ways[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST};
+        fesetround(ways[rank % 4]);
+        for (int k = 0; k < 400; k++) right &= step(MPI_COMM_WORLD, k, 1 << k % 11);
+        right &= fegetround() == ways[rank % 4];
     }
     MPI_Comm_free(&other);
     return conclude(right);

@@ -1,6 +1,10 @@
 //! What the standard lets a program do and hardly any program does: it ends as without the shim, with the same results.
 
-use colltune_tests::{Job, Mpi, folder, job, on_each_library, read_log, skip};
+use std::collections::BTreeSet;
+
+use colltune_core::catalogue;
+use colltune_core::collective::Collective;
+use colltune_tests::{Job, Mpi, folder, is_long, job, on_each_library, read_log, skip};
 
 /// MPICH's ranks do not yield while they wait.
 fn n_ranks(mpi: Mpi) -> u32 {
@@ -18,6 +22,31 @@ fn is_right(mpi: Mpi, way: &str, jobs: &[&dyn Fn(Job) -> Job]) {
         let tuned = with(job(n_ranks(mpi)).mpi(mpi).preload().seed(3)).run("entitled", &[way]);
         tuned.succeeds().prints("ok\n");
     }
+}
+
+/// What to force in one job each so that every variant that one node of so many ranks may run is run.
+fn every_variant(mpi: Mpi, n_ranks: u32) -> Vec<String> {
+    let columns = Collective::ALL.map(|collective| {
+        let mut variants = catalogue::variants(mpi.library(), collective);
+        variants.retain(|one| one.possible(n_ranks, 1, 1 << 20));
+        // In short tests one of each algorithm.
+        let mut seen = BTreeSet::new();
+        variants.retain(|one| {
+            let name = &one.name;
+            is_long() || seen.insert((name.family, name.algorithm.clone()))
+        });
+        variants
+    });
+    let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let list = |place: usize| {
+        let some = columns.iter().filter_map(|of| of.get(place));
+        let parts: Vec<_> = some
+            .map(|one| format!("{}={}", one.collective, one.name))
+            .collect();
+        parts.join(";")
+    };
+    // The first is the default.
+    (1..longest).map(list).collect()
 }
 
 /// Of every family, from the first call on.
@@ -94,11 +123,31 @@ on_each_library! {
         ]);
     }
 
+    /// Nor is anything behind a buffer touched.
     fn what_is_sent_may_lie_in_memory_that_cannot_be_written_to(mpi: Mpi) {
         let db = folder();
-        is_right(mpi, "read-only", &[
+        let explored = |job: Job, size: &[&str]| {
+            job.run("entitled", &[&["read-only"], size].concat()).succeeds().prints("ok\n");
+        };
+        // MPICH's own choice writes into the buffer of a root that is not the first rank, whatever the length.
+        let by_default: &[&str] = if mpi.is_openmpi() { &[] } else { &["no-bcast"] };
+        explored(job(n_ranks(mpi)).mpi(mpi), by_default);
+        explored(exploring(job(n_ranks(mpi)).mpi(mpi).preload().seed(3), db.path()), by_default);
+        // From four ranks on algorithms that end in an allgather are others than a tree.
+        for list in every_variant(mpi, 4) {
+            let forced = job(4).mpi(mpi).preload().force(&list).env("COLLTUNE_SETUP_AFTER", "1");
+            let is_ours = list.contains("bcast=") && !list.contains("bcast=native");
+            let size = if is_ours { &[] } else { by_default };
+            explored(forced, size);
+        }
+    }
+
+    /// Decisions do not depend on it.
+    fn every_rank_may_round_another_way(mpi: Mpi) {
+        let db = folder();
+        is_right(mpi, "rounds", &[
             &|job| exploring(job, db.path()),
-            &|job| job.force("scatter=mockup:bcast"),
+            &|job| job.db(db.path()).mode("exploit"),
         ]);
     }
 

@@ -4,7 +4,7 @@
 //! Where the ranks agreed on the mean over all of them, that counts; else the recording ranks stand for all. Nothing
 //! here trusts a clock: times are kept as they were measured, and what follows from two clocks is never below zero.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
@@ -21,6 +21,8 @@ use crate::passed;
 pub(crate) struct Names {
     names: BTreeMap<Collective, Vec<String>>,
     numbers: HashMap<(Collective, String), u16>,
+    /// What ran before it was known to do what no call allows: its evidence is forgotten.
+    barred: HashSet<(Collective, String)>,
 }
 
 /// One record, with its variant's name as a number.
@@ -76,13 +78,25 @@ impl Names {
                 numbers.insert((collective, name.clone()), number);
             }
         }
-        Names { names, numbers }
+        let all = catalogue::all(library).into_iter();
+        let barred = all
+            .filter(catalogue::Variant::is_barred)
+            .map(|one| (one.collective, one.name.to_string()));
+        Names {
+            names,
+            numbers,
+            barred: barred.collect(),
+        }
     }
 
     /// No names at all.
     pub fn empty() -> Names {
-        let (names, numbers) = Default::default();
-        Names { names, numbers }
+        let (names, numbers, barred) = Default::default();
+        Names {
+            names,
+            numbers,
+            barred,
+        }
     }
 
     /// How many names each collective has.
@@ -90,8 +104,11 @@ impl Names {
         Collective::ALL.map(|collective| self.names.get(&collective).map_or(0, Vec::len))
     }
 
-    /// The number of a name, a new one where it has none; `None` once there are no more numbers.
+    /// The number of a name, a new one where it has none; `None` for what is barred, and once there are no more numbers.
     pub fn number(&mut self, collective: Collective, name: &str) -> Option<u16> {
+        if self.barred.contains(&(collective, name.to_owned())) {
+            return None;
+        }
         if let Some(&number) = self.numbers.get(&(collective, name.to_owned())) {
             return Some(number);
         }
@@ -341,4 +358,19 @@ fn passing_rows(observations: &[Observation]) -> Vec<Row> {
         }
     };
     durations.into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_call_may_run_any_more_is_forgotten() {
+        let mut names = Names::new("openmpi-4.1.4".parse().unwrap());
+        let mut number = |name| names.number(Collective::Bcast, name);
+        assert_eq!(number("native:scatter_allgather"), None);
+        assert_eq!(number("native:scatter_allgather_ring"), None);
+        assert!(number("native:pipeline").is_some());
+        assert!(number("of another version").is_some());
+    }
 }

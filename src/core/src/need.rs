@@ -47,6 +47,9 @@ pub enum Need {
     CommutativeOrPlain,
     /// All ranks on one node.
     OneNode,
+    /// A buffer of a bcast that may be written to at its root, too: of a constant or a mapped file the other ranks
+    /// know nothing, so no call is known to have it.
+    WritableRoot,
     /// At most [`FEW_RANKS`]: one of them holds a block of every pair.
     FewRanks,
 }
@@ -158,6 +161,7 @@ impl Need {
             Need::PlainElements => facts.plain_elements,
             Need::CommutativeOrPlain => facts.commutative || facts.plain_elements,
             Need::OneNode => facts.nodes == 1,
+            Need::WritableRoot => false,
             Need::FewRanks => facts.n_ranks <= FEW_RANKS,
         }
     }
@@ -190,6 +194,9 @@ impl Need {
             Need::PlainElements => "elements of a predefined type without holes",
             Need::CommutativeOrPlain => "a commutative operation, or elements without holes",
             Need::OneNode => "all ranks on one node",
+            Need::WritableRoot => {
+                "a root's buffer that all ranks know to be writable (no call has one)"
+            }
             Need::FewRanks => "at most 256 ranks",
         }
     }

@@ -245,6 +245,8 @@ fn least_bytes(variant: &Variant, ranks: Ranks, testable: &[Need]) -> Result<u64
             Need::TwoRanks => (ranks.first >= 2, 0),
             Need::AboveTwoRanks => (ranks.first > 2, 0),
             Need::FewRanks => (ranks.last <= FEW_RANKS.into(), 0),
+            // Nothing is learned of what needs that; who asks for it in a table has the library do it.
+            Need::WritableRoot => (true, 0),
             Need::CountAtLeastRanks => (
                 ranks.last < u64::MAX,
                 ranks.last.saturating_mul(ELEMENT_BYTES),

@@ -7,7 +7,7 @@
 
 use super::Need::{
     Commutative, CountAtLeastPowerOfTwo, CountAtLeastRanks, EqualBlocks, NotInPlace, PlainElements,
-    PowerOfTwoRanks,
+    PowerOfTwoRanks, WritableRoot,
 };
 use super::{Need, Steering, Variant};
 use crate::collective::Collective::{
@@ -18,6 +18,7 @@ use crate::composition::Composition;
 use crate::variant::VariantName;
 
 /// Preset numbers and the names of what they run. The library is closed: needs are those of the algorithms.
+/// Of bcast those that are a scatter and an allgather elsewhere are taken to write into the root's buffer, as they do there.
 /// Those that contain a reduce (allreduce's 3 and 4, reduce_scatter's 4 and 5) are left out: the library's
 /// MPI_Reduce is wrong where elements have holes and a user's operation commutes, its allreduce and
 /// reduce_scatter by other presets are not, and nobody knows a call's types when a job starts.
@@ -30,11 +31,11 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Allreduce, 8, "ring", &[Commutative, CountAtLeastRanks]),
     (Allreduce, 9, "knomial", &[Commutative]),
     (Bcast, 1, "binomial", &[]),
-    (Bcast, 2, "recursive_doubling", &[]),
-    (Bcast, 3, "ring", &[]),
+    (Bcast, 2, "recursive_doubling", &[WritableRoot]),
+    (Bcast, 3, "ring", &[WritableRoot]),
     (Bcast, 4, "topology_aware_binomial", &[]),
-    (Bcast, 5, "topology_aware_recursive_doubling", &[]),
-    (Bcast, 6, "topology_aware_ring", &[]),
+    (Bcast, 5, "topology_aware_recursive_doubling", &[WritableRoot]),
+    (Bcast, 6, "topology_aware_ring", &[WritableRoot]),
     (Bcast, 8, "knomial", &[]),
     (Allgather, 1, "recursive_doubling", &[PowerOfTwoRanks]),
     (Allgather, 2, "bruck", &[]),

@@ -2,7 +2,7 @@
 
 use super::Need::{
     BuiltinOp, BytesAtLeastRanks, Commutative, CountAtLeastPowerOfTwo, EqualBlocks, Hierarchy,
-    InPlace, NotInPlace, PlainElements, PowerOfTwoRanks, RanksByNode,
+    InPlace, NotInPlace, PlainElements, PowerOfTwoRanks, RanksByNode, WritableRoot,
 };
 use super::{Need, Steering, Variant};
 use crate::collective::Collective::{
@@ -78,7 +78,8 @@ pub fn left_out(collective: Collective) -> impl Iterator<Item = &'static str> {
 /// is left out, as no rank knows the others': allgatherv's `ring`, which cuts blocks into chunks by the extent of the rank's
 /// own type (4.0.2, 2 ranks: wrong data, errors, hangs; the library's own choice for long messages, too), allgather's
 /// `k_brucks` (5.0.2, 3 and 4 ranks), `recexch_doubling` and `recexch_halving` (5.0.2: wrong data, writes outside of the buffers, hangs), alltoall's `k_brucks` (5.0.2, wrong
-/// data, writes outside of its memory). Trees and radices are the library's own settings.
+/// data, writes outside of its memory). Both of bcast that end in an allgather write what it brings into the root's buffer,
+/// too, so they are never run: where the default runs them, `default` stands for them. Trees and radices are the library's own settings.
 #[rustfmt::skip]
 const MPICH: &[MpichRow] = &[
     row(Allreduce, "smp", &[Commutative, Hierarchy]),
@@ -91,8 +92,8 @@ const MPICH: &[MpichRow] = &[
     row(Allreduce, "recursive_multiplying", &[Commutative, PlainElements]).spread(Log, Log).since((4, 3)),
     row(Bcast, "binomial", &[]).spread(Log, Log),
     row(Bcast, "smp", &[Hierarchy]),
-    row(Bcast, "scatter_recursive_doubling_allgather", &[BytesAtLeastRanks]).spread(TwiceLog, Twice),
-    row(Bcast, "scatter_ring_allgather", &[BytesAtLeastRanks]).spread(RanksAndLog, Twice),
+    row(Bcast, "scatter_recursive_doubling_allgather", &[BytesAtLeastRanks, WritableRoot]).spread(TwiceLog, Twice),
+    row(Bcast, "scatter_ring_allgather", &[BytesAtLeastRanks, WritableRoot]).spread(RanksAndLog, Twice),
     row(Bcast, "tree", &[]).spread(Log, Log).since((4, 1)),
     row(Bcast, "pipelined_tree", &[]).since((4, 1)),
     row(Allgather, "brucks", &[]).spread(Log, Ranks),

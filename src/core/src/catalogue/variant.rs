@@ -80,6 +80,11 @@ impl Variant {
         self.steering != Steering::None
     }
 
+    /// Whether it needs what no call is known to have: then nothing is learned of it, either.
+    pub fn is_barred(&self) -> bool {
+        self.needs.contains(&Need::WritableRoot)
+    }
+
     pub fn applies(&self, facts: &Facts) -> bool {
         self.unmet(facts).is_none()
     }
