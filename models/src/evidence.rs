@@ -8,9 +8,14 @@ mod reduce;
 mod round;
 
 pub(crate) use reduce::STALL;
-pub use reduce::reduce;
+pub use reduce::{Reduced, reduce, reduce_with_copies};
 
 use colltune_core::collective::Collective;
+
+/// The number and the name of a variant that is the default once more: half of its sampled calls, by which a training
+/// sees how often chance alone makes a winner.
+pub const COPY: u16 = u16::MAX;
+pub const COPY_NAME: &str = "default-copy";
 
 /// Where calls are comparable: one collective, message size and layout.
 ///
@@ -105,6 +110,21 @@ impl Moments {
         }
     }
 
+    /// The moments of the other values, where those of some of them are known.
+    fn without(self, some: Moments) -> Moments {
+        let n = self.n.saturating_sub(some.n);
+        if n == 0 {
+            return Moments::default();
+        }
+        let mean = (self.n as f64 * self.mean - some.n as f64 * some.mean) / n as f64;
+        let between = n as f64 * some.n as f64 / self.n as f64 * (mean - some.mean).powi(2);
+        Moments {
+            n,
+            mean,
+            m2: (self.m2 - some.m2 - between).max(0.0),
+        }
+    }
+
     /// The variance of one value; 0 for less than two.
     pub fn variance(&self) -> f64 {
         if self.n < 2 {
@@ -120,6 +140,22 @@ impl Evidence {
     pub fn spent_ns(&self) -> f64 {
         let bodies = self.calls as f64 * self.time.mean.max(self.work);
         self.level_ns * (bodies + self.stall_excess)
+    }
+
+    /// What the other calls say, where what some of them say is known, in times of the same level.
+    pub fn without(&self, some: &Evidence) -> Evidence {
+        let calls = self.calls.saturating_sub(some.calls);
+        let work = self.calls as f64 * self.work - some.calls as f64 * some.work;
+        Evidence {
+            calls,
+            time: self.time.without(some.time),
+            shift: self.shift.without(some.shift),
+            total: self.total.without(some.total),
+            stalls: self.stalls.saturating_sub(some.stalls),
+            stall_excess: (self.stall_excess - some.stall_excess).max(0.0),
+            work: (work / calls.max(1) as f64).max(0.0),
+            ..*self
+        }
     }
 
     /// The same in times of another level.

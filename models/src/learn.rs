@@ -2,6 +2,7 @@
 
 mod cells;
 mod context;
+mod control;
 
 mod publish;
 
@@ -22,6 +23,7 @@ use cells::Cells;
 pub(crate) use cells::merged;
 
 pub use context::Context;
+pub use control::Control;
 
 /// What a training found.
 #[derive(Clone, Debug)]
@@ -32,6 +34,8 @@ pub struct Learned {
     pub calls: u64,
     /// Share of the recorded time that was work, which bounds what tuning can gain.
     pub work: f64,
+    /// How often a copy of the default would have replaced it.
+    pub control: Control,
     /// Why there is nothing to gain in any cell; empty where there may be.
     pub nothing_to_gain: String,
 }
@@ -74,6 +78,7 @@ pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnEr
         statistics: Vec::new(),
         calls: evidence.iter().map(|row| row.calls).sum(),
         work: 1.0,
+        control: control::control(evidence, context.copies, &cells.initial, predictor),
         nothing_to_gain: String::new(),
     };
     let time_ns: f64 = beliefs.iter().map(|belief| belief.time_ns).sum();

@@ -17,8 +17,8 @@ use colltune_core::prior::simulated::Simulated;
 use colltune_core::settings::Settings;
 use colltune_core::space::{Block, Cell, Range, Space};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
-use colltune_models::Learned;
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
+use colltune_models::{Control, Learned};
 use serde::{Deserialize, Serialize};
 
 use crate::check_word::check_word;
@@ -75,6 +75,9 @@ pub struct Meta {
     /// The component of the library that `default` is of in the last run that says so.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub component: String,
+    /// How often a copy of the default would have replaced it; `None` in generations that did not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Control>,
     /// Why there is nothing to gain in any cell; empty where there may be.
     #[serde(default)]
     pub nothing_to_gain: String,

@@ -11,7 +11,9 @@ use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::record::{Header, Manner, Record};
 use colltune_core::select::mix;
-use colltune_models::evidence::{Call, Evidence, Moments, Shape, reduce};
+use colltune_models::evidence::{
+    COPY, COPY_NAME, Call, Evidence, Moments, Reduced as Halves, Shape, reduce_with_copies,
+};
 use parquet::data_type::ByteArray;
 
 use crate::partition::Columns;
@@ -120,6 +122,9 @@ impl Names {
     }
 
     pub fn name(&self, collective: Collective, number: u16) -> &str {
+        if number == COPY {
+            return COPY_NAME;
+        }
         let names = self.names.get(&collective);
         let name = names.and_then(|names| names.get(usize::from(number)));
         name.map_or("", String::as_str)
@@ -243,7 +248,8 @@ pub(crate) fn reduce_run(mut observations: Vec<Observation>) -> Reduced {
             .unwrap_or(0.0),
         evidence,
     };
-    let mut rows: Vec<Row> = reduce(calls).into_iter().map(row).collect();
+    let Halves { evidence, copies } = reduce_with_copies(calls);
+    let mut rows: Vec<Row> = evidence.into_iter().chain(copies).map(row).collect();
     rows.extend(passing_rows(&passing));
     Reduced {
         rows,

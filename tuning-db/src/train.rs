@@ -193,6 +193,7 @@ impl Training<'_> {
             previous: before.meta.is_some().then_some(&before.model),
             runs_before: said.n_runs_until(before.meta.as_ref().map_or(0, |meta| meta.sequence))
                 as u32,
+            copies: &said.copies,
             spent: Some(&spent),
             predictor: None,
         };
@@ -207,6 +208,7 @@ impl Training<'_> {
             cells_measured: learned.statistics.iter().filter(measured).count() as u64,
             shaped_by,
             work: learned.work,
+            control: Some(learned.control),
             nothing_to_gain: learned.nothing_to_gain.clone(),
             learn_ms: started.elapsed().as_millis() as u64,
             ..self.meta(number, said)
@@ -261,6 +263,7 @@ impl Training<'_> {
             passed: said.passed,
             shaped_by: String::new(),
             work: 1.0,
+            control: None,
             nothing_to_gain: String::new(),
             learn_ms: 0,
         }

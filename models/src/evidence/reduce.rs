@@ -14,10 +14,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use colltune_core::select::mix;
 use rayon::prelude::*;
 
 use super::round::{self, WINDOW};
-use super::{Call, Evidence, Shape};
+use super::{COPY, Call, Evidence, Shape};
 
 /// What is left over at the end joins the block before, if it is a smaller share of one than this.
 const SHORT_SHARE: usize = 4;
@@ -38,8 +39,21 @@ const SHIFT_REACH_LEAST: f64 = 1.0;
 /// The standard deviation of a normal distribution whose median distance from its middle is 1.
 const DEVIATION: f64 = 1.4826;
 
+/// What calls were reduced to.
+#[derive(Clone, Debug, Default)]
+pub struct Reduced {
+    pub evidence: Vec<Evidence>,
+    /// Of the default's calls a half once more, as of a variant of its own ([`COPY`]).
+    pub copies: Vec<Evidence>,
+}
+
 /// Reduces calls to evidence, in whatever order they come.
-pub fn reduce(mut calls: Vec<Call>) -> Vec<Evidence> {
+pub fn reduce(calls: Vec<Call>) -> Vec<Evidence> {
+    reduce_with_copies(calls).evidence
+}
+
+/// Reduces calls to evidence, in whatever order they come, and says of half of the default's calls what they say alone.
+pub fn reduce_with_copies(mut calls: Vec<Call>) -> Reduced {
     calls.par_sort_unstable_by_key(|call| {
         let Shape {
             collective,
@@ -64,7 +78,7 @@ pub fn reduce(mut calls: Vec<Call>) -> Vec<Evidence> {
             layout(a) == layout(b)
         })
         .collect();
-    layouts
+    let reduced: Vec<(Vec<Evidence>, Option<Evidence>)> = layouts
         .into_par_iter()
         .flat_map_iter(|layout| {
             bin(layout);
@@ -82,10 +96,22 @@ pub fn reduce(mut calls: Vec<Call>) -> Vec<Evidence> {
             });
             layout
                 .chunk_by(|a, b| a.shape == b.shape)
-                .flat_map(of_shape)
+                .map(of_shape)
                 .collect::<Vec<_>>()
         })
-        .collect()
+        .collect();
+    let mut all = Reduced::default();
+    for (evidence, copy) in reduced {
+        all.evidence.extend(evidence);
+        all.copies.extend(copy);
+    }
+    all
+}
+
+/// Whether a call of the default is one of the half that stands for a variant of its own. It follows from numbers that
+/// all ranks share, and not from the call's place in a loop.
+fn is_of_copy(call: &Call) -> bool {
+    call.variant == 0 && mix(call.comm, call.index) & 1 == 1
 }
 
 fn bin(layout: &mut [Call]) {
@@ -114,7 +140,7 @@ struct Group<'a> {
     variants: BTreeMap<u16, usize>,
 }
 
-fn of_shape(calls: &[Call]) -> Vec<Evidence> {
+fn of_shape(calls: &[Call]) -> (Vec<Evidence>, Option<Evidence>) {
     let group = Group::new(calls);
     let variant_of: Vec<usize> = calls
         .iter()
@@ -141,12 +167,10 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
             counts
         });
     let mut sums = vec![Evidence::nothing(calls[0].run, calls[0].shape, calls[0].variant); n];
+    let mut copy = Evidence::nothing(calls[0].run, calls[0].shape, COPY);
     let mut level_sums = vec![(0.0, 0.0); n];
     for (index, call) in calls.iter().enumerate() {
         let (variant, block) = (variant_of[index], group.block_of[index]);
-        let own = &mut sums[variant];
-        (own.variant, own.component) = (call.variant, component[variant] as u16);
-        own.calls += 1;
         let log_level = log_level(index);
         let level = log_level.exp();
         let time = call.time_ns.max(1.0) / level;
@@ -159,25 +183,30 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
             f64::INFINITY
         };
         let typical = effects[variant].clamp(0.0, most).exp();
-        own.work += (call.work_ns / level).clamp(0.0, time);
         let entry = &mut level_sums[component[variant]];
         *entry = (entry.0 + log_level, entry.1 + 1.0);
-        // A place of the loop may always take many times as long as the others.
-        if time > STALL * typical * (1.0 + of_place).max(1.0) {
-            own.stalls += 1;
-            own.stall_excess += time - typical;
-        } else if meets[block] || n == 1 {
-            let time = time - of_place;
-            own.time.push(time);
-            if let Some(shift) = shifts[index] {
-                let [least, most] = bounds[variant];
-                let shift = shift.clamp(least, most);
-                own.shift.push(shift);
-                own.total.push(time + shift);
-            }
+        let [least, most] = bounds[variant];
+        let seen = Seen {
+            time,
+            of_place,
+            typical,
+            work: (call.work_ns / level).clamp(0.0, time),
+            shift: shifts[index].map(|shift| shift.clamp(least, most)),
+            meets: meets[block] || n == 1,
+        };
+        let own = &mut sums[variant];
+        (own.variant, own.component) = (call.variant, component[variant] as u16);
+        seen.count_in(own);
+        if is_of_copy(call) {
+            copy.component = own.component;
+            seen.count_in(&mut copy);
         }
     }
-    for (own, effect) in sums.iter_mut().zip(&effects) {
+    let of_default = group.variants.get(&0).map(|&place| effects[place]);
+    let of_copy = of_default
+        .filter(|_| copy.calls > 0)
+        .map(|effect| (&mut copy, effect));
+    for (own, effect) in sums.iter_mut().zip(effects.iter().copied()).chain(of_copy) {
         // By few calls, most of which stalled, a variant's effect is that of a stall.
         let lacks = CORRECTED_LEAST * effect.min(0.0).exp() - own.time.mean;
         for of in [&mut own.time, &mut own.total] {
@@ -189,7 +218,38 @@ fn of_shape(calls: &[Call]) -> Vec<Evidence> {
         let (sum, count) = level_sums[usize::from(own.component)];
         own.level_ns = (sum / count).exp();
     }
-    sums
+    (sums, (copy.calls > 0).then_some(copy))
+}
+
+/// One call beside the level of its block.
+struct Seen {
+    time: f64,
+    of_place: f64,
+    /// What its variant typically takes.
+    typical: f64,
+    work: f64,
+    shift: Option<f64>,
+    /// Whether its block knows several variants, or there is but one.
+    meets: bool,
+}
+
+impl Seen {
+    fn count_in(&self, own: &mut Evidence) {
+        own.calls += 1;
+        own.work += self.work;
+        // A place of the loop may always take many times as long as the others.
+        if self.time > STALL * self.typical * (1.0 + self.of_place).max(1.0) {
+            own.stalls += 1;
+            own.stall_excess += self.time - self.typical;
+        } else if self.meets {
+            let time = self.time - self.of_place;
+            own.time.push(time);
+            if let Some(shift) = self.shift {
+                own.shift.push(shift);
+                own.total.push(time + shift);
+            }
+        }
+    }
 }
 
 impl<'a> Group<'a> {

@@ -355,7 +355,10 @@ fn previous<'m>(model: &'m Model, cell: &Cell) -> Option<&'m CellModel> {
     model.cells.iter().find(holds)
 }
 
-fn by_cell<'e>(evidence: &'e [Evidence], model: &Model) -> BTreeMap<usize, Vec<&'e Evidence>> {
+pub(super) fn by_cell<'e>(
+    evidence: &'e [Evidence],
+    model: &Model,
+) -> BTreeMap<usize, Vec<&'e Evidence>> {
     let mut sizes: BTreeMap<(Collective, u32, u32), CellsBySize> = BTreeMap::new();
     let mut by_cell: BTreeMap<usize, Vec<&Evidence>> = BTreeMap::new();
     for row in evidence {
@@ -388,7 +391,7 @@ fn at(bytes: f64, nodes: f64, ppn: f64) -> Place {
 }
 
 /// The mean place of a cell's calls.
-fn middle(rows: &[&Evidence]) -> Place {
+pub(super) fn middle(rows: &[&Evidence]) -> Place {
     let mut sum = [0.0; 4];
     for row in rows {
         let (shape, calls) = (row.shape, row.calls as f64);

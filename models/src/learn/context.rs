@@ -6,6 +6,7 @@ use colltune_core::model::Model;
 use colltune_core::select::mix;
 use colltune_core::settings::Settings;
 
+use crate::evidence::Evidence;
 use crate::predict::Predictor;
 use crate::spent::Spent;
 
@@ -22,6 +23,8 @@ pub struct Context<'a> {
     pub previous: Option<&'a Model>,
     /// How many runs that was learned from: runs from this one on are new, older ones have smaller numbers.
     pub runs_before: u32,
+    /// Of the default's calls a half once more, for the negative control.
+    pub copies: &'a [Evidence],
     /// What runs account for beside their records; `None` where they did not.
     pub spent: Option<&'a Spent>,
     /// Who speaks for cells and variants without data; `None`: the one that `predictor` of the settings names.
@@ -39,6 +42,7 @@ impl<'a> Context<'a> {
             seed: 1,
             previous: None,
             runs_before: 0,
+            copies: &[],
             spent: None,
             predictor: None,
         }

@@ -5,11 +5,13 @@ use std::time::Instant;
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::model::{Model, Source};
+use colltune_core::select::mix;
 use colltune_core::settings::Settings;
-use colltune_models::evidence::{Evidence, Moments};
+use colltune_models::evidence::{COPY, Evidence, Moments, Reduced, reduce_with_copies};
 use colltune_models::predict::XgBoost;
 use colltune_models::statistics::CellStatistics;
-use colltune_models::{Context, Learned, learn};
+use colltune_models::{Context, Control, Learned, learn};
+use rand::SeedableRng;
 
 use crate::generator::*;
 
@@ -243,6 +245,7 @@ fn what_a_wrong_prior_speaks_against_is_drawn_a_little_and_where_it_is_the_faste
         seed: 1,
         previous: Some(&first.model),
         runs_before: 0,
+        copies: &[],
         spent: None,
         predictor: None,
     };
@@ -296,6 +299,7 @@ fn a_new_variant_reopens_a_settled_cell() {
         seed: 1,
         previous: Some(&first.model),
         runs_before: 9,
+        copies: &[],
         spent: None,
         predictor: None,
     };
@@ -479,6 +483,7 @@ fn what_runs_before_a_shift_said_is_forgotten_within_four_runs() {
         seed: 1,
         previous: Some(&chosen),
         runs_before: 13,
+        copies: &[],
         spent: None,
         predictor: None,
     };
@@ -518,6 +523,7 @@ fn a_default_that_became_faster_than_the_choice_is_noticed_and_taken_back() {
         seed: 1,
         previous: Some(&before.model),
         runs_before: 10,
+        copies: &[],
         spent: None,
         predictor: None,
     };
@@ -669,4 +675,82 @@ fn without_evidence_nothing_is_known() {
             .iter()
             .all(|entry| entry.source == Source::Prior && entry.best == "default")
     );
+}
+
+/// What a training says of a copy of the default in forty cells, where the calls of the copy's half take so many times as
+/// long as the other half's.
+fn control(seed: u64, run_effect: f64, copy_takes: f64) -> Control {
+    let settings = settings("");
+    let machine = Machine {
+        run_effect,
+        ..USUAL
+    };
+    let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+    let mut calls = Vec::new();
+    for (run, size) in (0..10).flat_map(|run| (0..12).map(move |size| (run, size))) {
+        let truth = Truth {
+            shape: shape(8 << (2 * size)),
+            costs: vec![1.0; 4],
+        };
+        let mut of_run = machine.run(run, &truth, &[0.4, 0.2, 0.2, 0.2], 120, &mut random);
+        for call in of_run.iter_mut().filter(|call| call.variant == 0) {
+            let is_copy = mix(call.comm, call.index) & 1 == 1;
+            call.time_ns *= if is_copy { copy_takes } else { 1.0 };
+        }
+        calls.extend(of_run);
+    }
+    let Reduced { evidence, copies } = reduce_with_copies(calls);
+    let context = Context {
+        copies: &copies,
+        ..Context::first(&settings, LIBRARY, "test")
+    };
+    learn(&evidence, context).unwrap().control
+}
+
+#[test]
+fn a_copy_of_the_default_wins_by_chance_in_a_hundredth_of_the_cells_and_everywhere_where_it_is_faster()
+ {
+    let (mut won, mut cells) = (0, 0);
+    for (seed, run_effect) in (0..8).flat_map(|seed| [(seed, 0.05), (seed, 0.3)]) {
+        let found = control(seed, run_effect, 1.0);
+        assert!(found.cells >= 8, "{found:?}");
+        won += found.won;
+        cells += found.cells;
+    }
+    println!("{won} of {cells}");
+    assert!(100 * won <= cells, "{won} of {cells}");
+    let cheated = control(1, 0.05, 0.8);
+    assert_eq!(cheated.won, cheated.cells, "{cheated:?}");
+    // Without copies nobody can tell.
+    let nothing = trained(&runs(&settings(""), 64, &[], 5, 100), &settings(""));
+    assert_eq!(nothing.control, Control::default());
+}
+
+#[test]
+fn what_the_rest_of_the_calls_say_and_what_the_copy_says_is_what_all_of_them_say() {
+    let calls = USUAL.run(
+        0,
+        &Truth {
+            shape: shape(64),
+            costs: vec![1.0, 1.2],
+        },
+        &[0.5, 0.5],
+        300,
+        &mut rand::rngs::StdRng::seed_from_u64(3),
+    );
+    let Reduced { evidence, copies } = reduce_with_copies(calls);
+    let [all, copy] = [evidence[0], copies[0]];
+    let rest = all.without(&copy);
+    assert_eq!((all.variant, copy.variant), (0, COPY));
+    assert_eq!(rest.calls + copy.calls, all.calls);
+    assert!(rest.calls.abs_diff(copy.calls) < 50, "{rest:?} {copy:?}");
+    let mut joined = rest.time;
+    let (n, m) = (rest.time.n as f64, copy.time.n as f64);
+    joined.n += copy.time.n;
+    joined.mean = (n * rest.time.mean + m * copy.time.mean) / (n + m);
+    joined.m2 += copy.time.m2 + n * m / (n + m) * (rest.time.mean - copy.time.mean).powi(2);
+    assert_eq!(joined.n, all.time.n);
+    assert!((joined.mean - all.time.mean).abs() < 1e-12, "{joined:?}");
+    assert!((joined.m2 - all.time.m2).abs() < 1e-9, "{joined:?}");
+    assert!(copy.shift.n == 0 && (rest.work - all.work).abs() < 0.2);
 }

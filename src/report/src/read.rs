@@ -209,6 +209,7 @@ fn without_data(
         jobs: Vec::new(),
         sequences: Vec::new(),
         evidence: Vec::new(),
+        copies: Vec::new(),
         passed: Vec::new(),
         seconds: 0.0,
         unknown: 0,

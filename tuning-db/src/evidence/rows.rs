@@ -6,7 +6,7 @@ use std::path::Path;
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::record::Manner;
-use colltune_models::evidence::{Evidence, Shape};
+use colltune_models::evidence::{COPY, COPY_NAME, Evidence, Shape};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 
@@ -22,6 +22,7 @@ type PassedAs = (Collective, Manner, u64, u32, u32);
 #[derive(Default)]
 pub(super) struct Gathering {
     evidence: Vec<Evidence>,
+    copies: Vec<Evidence>,
     /// Median time and number of records, run by run.
     passed: BTreeMap<PassedAs, Vec<(u64, u64)>>,
     seconds: f64,
@@ -62,7 +63,10 @@ impl Gathering {
             match (manners[index], variant) {
                 (Some(Manner::Blocking), Some(_)) if is_sound(&row) => {
                     self.seconds += seconds[index];
-                    self.evidence.push(row);
+                    match row.variant {
+                        COPY => self.copies.push(row),
+                        _ => self.evidence.push(row),
+                    }
                 }
                 (Some(manner), _) if manner != Manner::Blocking => {
                     let Shape {
@@ -110,6 +114,7 @@ impl Gathering {
             jobs,
             sequences,
             evidence,
+            copies: self.copies,
             passed,
             seconds: self.seconds,
             unknown: self.unknown,
@@ -223,6 +228,9 @@ fn variants(table: &Table, library: Library) -> Result<Vec<Known>, ParquetError>
                 && (same, name) == (collective, word)
             {
                 return Some((collective, found));
+            }
+            if word.data() == COPY_NAME.as_bytes() {
+                return Some((collective, Some(COPY)));
             }
             let number = names.number(collective, &String::from_utf8_lossy(word.data()));
             let found = number.filter(|&number| usize::from(number) < known[collective.index()]);

@@ -84,6 +84,8 @@ pub struct Said {
     /// Of each run to which evidence belongs, by its place: when it was last reduced. They never fall.
     pub sequences: Vec<u64>,
     pub evidence: Vec<Evidence>,
+    /// Of the default's calls a half once more.
+    pub copies: Vec<Evidence>,
     pub passed: Vec<Passed>,
     /// The time of all tuned calls, mean over the ranks.
     pub seconds: f64,

@@ -52,6 +52,7 @@ impl Learner for Database<'_> {
             seed: site.seed,
             previous: self.previous.as_ref(),
             runs_before: self.runs,
+            copies: &[],
             spent: None,
             predictor: None,
         };

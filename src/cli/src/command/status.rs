@@ -18,6 +18,8 @@ use colltune_core::variant::Size;
 use colltune_db::site::SiteFolder;
 use colltune_db::{DataKey, Database, Generation, Passed, generation, runs};
 use colltune_files::site::is_site;
+use colltune_models::Control;
+use colltune_models::choice::WRONG;
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use serde::Serialize;
 
@@ -204,11 +206,23 @@ struct Json<'a> {
     /// Where these tables come from, if they are a site folder's.
     #[serde(skip_serializing_if = "Option::is_none")]
     site: Option<&'a publish::Report>,
+    /// In how many cells a copy of the default would have replaced it, of how many that can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    control: Option<ControlSaid>,
     /// Why nothing is to be gained; empty where something may be.
     #[serde(skip_serializing_if = "str::is_empty")]
     nothing_to_gain: &'a str,
     /// Calls that passed through untuned: nonblocking, persistent and neighbourhood collectives.
     passed: &'a [Passed],
+}
+
+/// The negative control as people and programs read it.
+#[derive(Serialize)]
+struct ControlSaid {
+    #[serde(flatten)]
+    control: Control,
+    /// The share of cells in which chance alone may make the copy win.
+    expected: f64,
 }
 
 fn json(
@@ -232,6 +246,7 @@ fn json(
             ledger,
             cells: Vec::new(),
             site,
+            control: None,
             nothing_to_gain: "",
             passed: &[],
         },
@@ -246,6 +261,10 @@ fn json(
             ledger,
             cells: chosen(generation, args),
             site,
+            control: control(generation).map(|control| ControlSaid {
+                control,
+                expected: WRONG,
+            }),
             nothing_to_gain: (generation.meta.as_ref()).map_or("", |meta| &meta.nothing_to_gain),
             passed: generation.meta.as_ref().map_or(&[], |meta| &meta.passed),
         },
@@ -301,6 +320,12 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
         text.push_str(&format!("{hidden} measured cells are not asked for\n"));
     }
     text.push_str(&NodeHours::of(&generation.cells, generation.key.library).sentence());
+    if let Some(Control { cells, won }) = control(generation) {
+        text.push_str(&format!(
+            "control: a copy of the default would have replaced it in {won} of {cells} cells; by chance alone in {:.0} %\n",
+            100.0 * WRONG
+        ));
+    }
     let told = generation.meta.as_ref();
     if let Some(why) = told
         .map(|meta| &meta.nothing_to_gain)
@@ -324,6 +349,12 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
         text.push_str(&aligned(&passed_rows(passed), |_| true));
     }
     text
+}
+
+/// The control of a training, where any cell could tell.
+fn control(generation: &Generation) -> Option<Control> {
+    let control = generation.meta.as_ref()?.control?;
+    (control.cells > 0).then_some(control)
 }
 
 fn passed_rows(passed: &[Passed]) -> Vec<Vec<String>> {
@@ -480,6 +511,7 @@ mod tests {
             ],
             calls: 9,
             work: 1.0,
+            control: Default::default(),
             nothing_to_gain: String::new(),
         };
         let meta = r#"{ "schema": 2, "generation": 1, "library": "openmpi-4.1.4", "machine": "test",
@@ -538,10 +570,13 @@ mod tests {
         assert!(!text.contains("nothing to gain"), "{text}");
         assert!(!text.contains("drift: "), "{text}");
 
+        assert!(!text.contains("control: "), "{text}");
+
         let why = "at most 0.5 % of the time";
         let generation = &mut generations[0];
         let meta = generation.meta.as_mut().unwrap();
         meta.nothing_to_gain = why.to_owned();
+        meta.control = Some(Control { cells: 7, won: 1 });
         let mut cells = generation.cells.iter_mut();
         let drifting = cells.find(|cell| cell.gain == 1.5).unwrap();
         drifting.drift = 1.0;
@@ -558,6 +593,7 @@ mod tests {
             let text = table(&db, &generations, &parsed(words));
             assert!(text.contains(&ended), "{words:?}");
             assert!(text.contains(&drifts), "{words:?}");
+            assert!(text.contains("replaced it in 1 of 7 cells"), "{text}");
             assert_eq!(text.matches("drift: ").count(), 1, "{words:?}");
             let is_row = |line: &&str| line.starts_with("allreduce ") || line.starts_with("bcast ");
             assert_eq!(text.lines().filter(is_row).count(), n_known, "{words:?}");
@@ -571,6 +607,8 @@ mod tests {
         let text = json(&db, &generations, None, &parsed(&["--json"])).unwrap();
         let said: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(said["nothing_to_gain"], why);
+        let control = serde_json::json!({ "cells": 7, "won": 1, "expected": 0.01 });
+        assert_eq!(said["control"], control);
         let cells = said["cells"].as_array().unwrap();
         assert_eq!(cells.len(), 4);
         assert!(cells.iter().all(|cell| cell["collective"] != "alltoall"));

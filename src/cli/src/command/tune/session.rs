@@ -343,6 +343,7 @@ mod tests {
             statistics: Vec::new(),
             calls: 9,
             work: 1.0,
+            control: Default::default(),
             nothing_to_gain: nothing_to_gain.to_owned(),
         };
         let meta = serde_json::json!({
