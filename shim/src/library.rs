@@ -333,6 +333,8 @@ pub struct Handles {
     pub request_empty: Handle,
     pub byte: Datatype,
     pub uint64: Datatype,
+    /// Fortran's INTEGER, where the library has it.
+    pub integer: Option<Datatype>,
 }
 
 impl Handles {
@@ -373,6 +375,7 @@ impl Handles {
                 .unwrap_or(abi::NO_HANDLE),
             byte: handle(abi::MPI_BYTE)?,
             uint64: handle(abi::MPI_UINT64_T)?,
+            integer: handle(abi::MPI_INTEGER),
         })
     }
 }

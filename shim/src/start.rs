@@ -1,5 +1,7 @@
 //! From `MPI_Init` to an armed tuner, and back at `MPI_Finalize`.
 
+mod served;
+
 mod meet;
 mod open;
 mod tell;
@@ -83,14 +85,13 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
         abi::MPI_MAX_LIBRARY_VERSION_STRING.max(8192),
         pmpi.get_library_version,
     );
-    let library = served_library(&library_text)
+    let (library, handles) = served::served(pmpi, &library_text)
         .inspect_err(|problem| {
-            if rank_in_environment() == 0 {
+            if rank_in_environment() == 0 && !problem.is_empty() {
                 say(problem);
             }
         })
         .ok()?;
-    let handles = Handles::resolve()?;
     let world = handles.comm_world;
     let (rank, n_ranks) = (
         number(pmpi.comm_rank, world)?,
@@ -186,20 +187,6 @@ fn text(
     unsafe { ask(bytes.as_mut_ptr().cast(), &mut used) };
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(0);
     String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
-/// The library, if this build of the shim serves it.
-fn served_library(text: &str) -> Result<Library, String> {
-    let library = Library::from_version_text(text)
-        .map_err(|error| format!("failed to {error}; collectives run untuned"))?;
-    if abi::ABI.serves(library.product) {
-        Ok(library)
-    } else {
-        Err(format!(
-            "this libcolltune.so serves {}, the program runs on {library}; `colltune run` preloads the right one; collectives run untuned",
-            abi::ABI.name()
-        ))
-    }
 }
 
 fn host_hash(pmpi: &Pmpi) -> u64 {
