@@ -11,6 +11,7 @@ use crate::private;
 /// Errors: why this job runs untuned, as a sentence; empty where a handle is missing.
 pub fn served(pmpi: &Pmpi, version_text: &str) -> Result<(Library, Handles), String> {
     let library = Library::from_version_text(version_text)
+        .and_then(Library::known)
         .map_err(|error| format!("failed to {error}; collectives run untuned"))?;
     if !abi::ABI.serves(library.product) {
         return Err(format!(
