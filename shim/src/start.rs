@@ -100,7 +100,10 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
     if let Some(strangers) =
         launched::strangers(library.product, n_ranks, |name| std::env::var(name).ok())
     {
-        strict::untuned(&format!("{strangers}; collectives run untuned"));
+        strict::untuned_at(
+            strangers.place,
+            &format!("{strangers}; collectives run untuned"),
+        );
         return None;
     }
     let manager = Manager::find(library, &library_text);

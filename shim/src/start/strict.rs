@@ -8,7 +8,12 @@ use crate::world::{LAST_WORDS, rank_in_environment};
 /// Says why nothing is tuned, where that was not said; and ends the job where `colltune run --strict` started it. All ranks
 /// come here or none.
 pub fn untuned(problem: &str) {
-    let says = rank_in_environment() == 0;
+    untuned_at(rank_in_environment(), problem);
+}
+
+/// The same for the process at this place, where the library may have put another rank into the environment.
+pub fn untuned_at(place: u32, problem: &str) {
+    let says = place == 0;
     if says && !problem.is_empty() {
         say(problem);
     }

@@ -49,17 +49,21 @@ pub fn strangers(
     read: impl Fn(&str) -> Option<String>,
 ) -> Option<Strangers> {
     let size = |name: &str| read(name)?.parse().ok().filter(|n: &u32| *n > 1);
+    let rank = |name: &str| read(name)?.parse().ok();
     let of_open_mpi = size("OMPI_COMM_WORLD_SIZE");
-    let (launcher, found) = match product {
-        Product::OpenMpi if of_open_mpi.is_none() => {
-            ("Hydra or Slurm's PMI, as of MPICH", size("PMI_SIZE"))
-        }
+    let (launcher, found, place) = match product {
+        Product::OpenMpi if of_open_mpi.is_none() => (
+            "Hydra or Slurm's PMI, as of MPICH",
+            size("PMI_SIZE"),
+            rank("PMI_RANK"),
+        ),
         Product::OpenMpi => return None,
-        _ => ("Open MPI's", of_open_mpi),
+        _ => ("Open MPI's", of_open_mpi, rank("OMPI_COMM_WORLD_RANK")),
     };
     let n_processes = found.filter(|_| n_ranks == 1)?;
     Some(Strangers {
         n_processes,
+        place: place.unwrap_or(0),
         product,
         launcher,
     })
@@ -69,6 +73,8 @@ pub fn strangers(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strangers {
     n_processes: u32,
+    /// Which of them this is, as the launcher counts.
+    pub place: u32,
     product: Product,
     launcher: &'static str,
 }
@@ -132,7 +138,7 @@ mod tests {
              start it with the mpiexec of MPICH"
         );
         let hydras = among(&[("PMI_SIZE", "2"), ("PMI_RANK", "1")]);
-        assert!(strangers(Product::OpenMpi, 1, &hydras).is_some());
+        assert_eq!(strangers(Product::OpenMpi, 1, &hydras).unwrap().place, 1);
         // Their own launchers, a launcher that both understand, a job of one process, and none at all.
         assert_eq!(strangers(Product::Mpich, 1, &hydras), None);
         assert_eq!(strangers(Product::OpenMpi, 1, open_mpis("2")), None);
