@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-const HANDLES: [&str; 15] = [
+const HANDLES: [&str; 16] = [
     "MPI_COMM_WORLD",
     "MPI_COMM_SELF",
     "MPI_COMM_NULL",
@@ -27,6 +27,7 @@ const HANDLES: [&str; 15] = [
     "MPI_BOR",
     "MPI_BYTE",
     "MPI_UINT64_T",
+    "MPI_INTEGER",
     "MPI_REQUEST_NULL",
 ];
 /// Candidates: the library says which of them it has, and what they are. Open MPI counts its own, so that

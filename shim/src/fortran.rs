@@ -7,6 +7,9 @@
 //! `default` is the next function of the same name with the arguments untouched. Only a steered call
 //! needs C's handles and addresses. The two names take the same arguments, all by reference; with
 //! `mpi_f08` the error argument may be absent, which arrives as a null pointer.
+//!
+//! An INTEGER has eight bytes where the library was built with `-fdefault-integer-8`. The shim then stands aside
+//! (`start/served.rs`), and what is here writes nothing of its own and reads scalars alone, by their lower half.
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -27,6 +30,8 @@ fn next(name: &CStr) -> *mut c_void {
 }
 
 /// Hands a code to the caller, if it asked for it.
+///
+/// Four bytes are enough: where an INTEGER has eight, the library alone has run the call, and has written them all.
 ///
 /// # Safety
 /// `error` is null or points to an INTEGER.
@@ -64,10 +69,15 @@ macro_rules! entry {
                 std::mem::transmute::<*mut std::ffi::c_void, Function>($crate::fortran::next(name))
             });
             let $default = move || {
-                let mut code = $crate::abi::SUCCESS;
-                // SAFETY: the arguments are forwarded unchanged; the error's place is ours.
-                unsafe { next($($argument,)* &mut code) };
-                code
+                // An INTEGER has four bytes or eight: the library writes what its own builder said.
+                let mut own = i64::from($crate::abi::SUCCESS);
+                let place = if error.is_null() { (&raw mut own).cast() } else { error };
+                // SAFETY: the arguments are forwarded unchanged, or the error's place has room for either INTEGER. The
+                // library writes there, and the first four bytes are the code in both.
+                unsafe {
+                    next($($argument,)* place);
+                    *place
+                }
             };
             let code = $code;
             // SAFETY: the caller may leave the error's place out, and otherwise owns it.

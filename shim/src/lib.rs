@@ -48,6 +48,7 @@ mod p2p;
 mod passing_calls;
 mod pending;
 mod private;
+mod processors;
 mod quiet;
 mod recorder;
 mod scratch;

@@ -237,9 +237,11 @@ fn find_from(scope: *mut c_void, name: &CStr) -> *mut c_void {
     found.first().copied().unwrap_or(std::ptr::null_mut())
 }
 
-/// How the files of MPI libraries begin, those for Fortran among them, which are objects of their own.
+/// How the files of MPI libraries begin. Those for Fortran are objects of their own, and so are those with the names that
+/// begin with PMPI in builds of MPICH that keep them apart (`libpmpi.so`, `libpmpi_abi.so`).
 const LIBRARIES: &[&str] = &[
     "libmpi.so",
+    "libpmpi",
     "libmpich.so",
     "libmpi_",
     "libmpifort.so",
@@ -333,6 +335,8 @@ pub struct Handles {
     pub request_empty: Handle,
     pub byte: Datatype,
     pub uint64: Datatype,
+    /// Fortran's INTEGER, where the library has it.
+    pub integer: Option<Datatype>,
 }
 
 impl Handles {
@@ -373,6 +377,7 @@ impl Handles {
                 .unwrap_or(abi::NO_HANDLE),
             byte: handle(abi::MPI_BYTE)?,
             uint64: handle(abi::MPI_UINT64_T)?,
+            integer: handle(abi::MPI_INTEGER),
         })
     }
 }

@@ -1,5 +1,8 @@
 //! From `MPI_Init` to an armed tuner, and back at `MPI_Finalize`.
 
+mod served;
+mod strict;
+
 mod meet;
 mod open;
 mod tell;
@@ -15,7 +18,9 @@ use std::sync::{Mutex, Once};
 use colltune_core::collective::Collective;
 use colltune_core::decide::hopeless::KnownHopeless;
 use colltune_core::decide::rules::{JobTerms, Rules, Telling};
+use colltune_core::launched;
 use colltune_core::library::Library;
+use colltune_core::processors::{Mask, are_crowded, are_rationed};
 use colltune_core::roster::{self, hash_bytes};
 use colltune_core::select::mix;
 use colltune_core::settings::SummaryTo;
@@ -36,6 +41,7 @@ use crate::library::{self, Handles, Pmpi, Predefined};
 use crate::limits;
 use crate::pending;
 use crate::private;
+use crate::processors;
 use crate::spending::Spending;
 use crate::steer::Steer;
 use crate::switch;
@@ -83,19 +89,23 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
         abi::MPI_MAX_LIBRARY_VERSION_STRING.max(8192),
         pmpi.get_library_version,
     );
-    let library = served_library(&library_text)
-        .inspect_err(|problem| {
-            if rank_in_environment() == 0 {
-                say(problem);
-            }
-        })
+    let (library, handles) = served::served(pmpi, &library_text)
+        .map_err(|problem| strict::untuned(&problem))
         .ok()?;
-    let handles = Handles::resolve()?;
     let world = handles.comm_world;
     let (rank, n_ranks) = (
         number(pmpi.comm_rank, world)?,
         number(pmpi.comm_size, world)?,
     );
+    if let Some(strangers) =
+        launched::strangers(library.product, n_ranks, |name| std::env::var(name).ok())
+    {
+        strict::untuned_at(
+            strangers.place,
+            &format!("{strangers}; collectives run untuned"),
+        );
+        return None;
+    }
     let manager = Manager::find(library, &library_text);
     let identity = identity(variables, library);
     let read = |extent| handout::read(variables, (library, context::own_data), extent);
@@ -114,6 +124,8 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
     let own_card = Card {
         host: host_hash(pmpi),
         clock: before.calibrate(behind),
+        processors: processors::allowed(),
+        quota: processors::quota(),
     };
     let cards = exchange(pmpi, &handles, n_ranks, &own_card)?;
     // Everybody has passed the exchange, so everybody has read what the handshake published. While the others take
@@ -135,14 +147,19 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
         found.handout
     });
     published.into_iter().for_each(Handshake::clean_up);
-    let handout = handout?;
+    let Some(handout) = handout else {
+        strict::untuned("");
+        return None;
+    };
     limits::set_memory_max(handout.terms.settings.memory_per_rank_max);
     let here = node_of_rank[rank as usize];
-    let on_node = cards
+    let on_node: Vec<&Card> = cards
         .iter()
         .zip(&node_of_rank)
-        .filter(|(_, node)| **node == here);
-    let clock = Conversion::agreed(on_node.map(|(card, _)| card.clock));
+        .filter_map(|(card, node)| (*node == here).then_some(card))
+        .collect();
+    let clock = Conversion::agreed(on_node.iter().map(|card| card.clock));
+    let shares_processors = share_processors(&on_node);
     build(
         pmpi,
         handles,
@@ -152,14 +169,19 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
         node_of_rank,
         clock,
         own_card.host,
+        shares_processors,
     )
 }
 
-/// Whether the node of a rank has more ranks than processors.
-fn shares_processors(rank: u32, node_of_rank: &[u32]) -> bool {
+/// Whether the ranks of a node have to share processors, whichever communicator they meet in.
+fn share_processors(on_node: &[&Card]) -> bool {
     // SAFETY: it only asks for a number.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    roster::ranks_beside(rank, node_of_rank) as i64 > online
+    // A rank that has more processors than its mask holds says nothing of them.
+    let masks = on_node.iter().map(|card| card.processors);
+    let masks: Vec<_> = masks.filter(|mask| *mask != Mask::default()).collect();
+    let quotas: Vec<_> = on_node.iter().map(|card| card.quota).collect();
+    on_node.len() as i64 > online || are_crowded(&masks) || are_rationed(&quotas)
 }
 
 /// Whether this job's launcher or user told the library to give the processor away while it waits: then there is somebody
@@ -188,20 +210,6 @@ fn text(
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// The library, if this build of the shim serves it.
-fn served_library(text: &str) -> Result<Library, String> {
-    let library = Library::from_version_text(text)
-        .map_err(|error| format!("failed to {error}; collectives run untuned"))?;
-    if abi::ABI.serves(library.product) {
-        Ok(library)
-    } else {
-        Err(format!(
-            "this libcolltune.so serves {}, the program runs on {library}; `colltune run` preloads the right one; collectives run untuned",
-            abi::ABI.name()
-        ))
-    }
-}
-
 fn host_hash(pmpi: &Pmpi) -> u64 {
     hash_bytes(
         1,
@@ -222,6 +230,7 @@ fn build(
     node_of_rank: Vec<u32>,
     clock: Conversion,
     host: u64,
+    shares_processors: bool,
 ) -> Option<Tuner> {
     let Handout {
         job,
@@ -238,7 +247,6 @@ fn build(
     for place in 1..first_variant.len() {
         first_variant[place] = first_variant[place - 1] + rules.variants[place - 1].len() as u16;
     }
-    let shares_processors = shares_processors(rank, &node_of_rank);
     let facts = JobFacts {
         name: &job,
         library,
@@ -257,7 +265,11 @@ fn build(
         recorder,
         messages,
         programs,
+        is_untraced,
     } = open::open(pmpi, &handles, facts)?;
+    if is_untraced {
+        strict::untuned("");
+    }
     let flight = flight.filter(|_| programs == Programs::Allowed);
     if programs == Programs::Denied {
         rules.turn_off();

@@ -14,7 +14,7 @@ use crate::library::{self, HandleTable, Handles, Pmpi, TakenBy, TypeFacts};
 use crate::spending::Spending;
 
 /// How long launchers are given to pass a job's last words on: Hydra drops what it has not read.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+pub const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Ends the job, whose last words have been said.
 #[cold]
@@ -36,7 +36,7 @@ pub struct World {
     pub rank: u32,
     /// For each rank of the world the number of its node.
     pub node_of_rank: Vec<u32>,
-    /// Whether the node of this rank has more ranks than processors.
+    /// Whether the ranks of this rank's node have to share processors: those that they may use, not those that there are.
     pub shares_processors: bool,
     /// Whether the library was told to give the processor away while it waits, and whether to go on without ranks that
     /// die: as the environment was in MPI_Init, which the program's threads may change later on.

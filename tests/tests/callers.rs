@@ -6,8 +6,8 @@ use std::process::Command;
 
 use colltune_core::record::{Manner, Record};
 use colltune_tests::{
-    FORTRAN_INTERFACES, Mpi, assert_ranks_agree, folder, fortran, job, on_each_library, read_log,
-    skip, traces,
+    FORTRAN_INTERFACES, Job, Mpi, assert_ranks_agree, folder, fortran, job, on_each_library,
+    read_log, skip, tool, traces,
 };
 
 /// Nonblocking calls of the Fortran program on each rank.
@@ -76,6 +76,28 @@ fn mpi4py(mpi: Mpi, variant: &str) -> Option<String> {
     }
     assert!(output.status.success(), "{text}\n{errors}");
     Some(last)
+}
+
+/// Drawing, forced and with nothing tuned; the sentence says why.
+#[test]
+fn fortran_programs_with_integers_of_eight_bytes_run_untuned_and_get_whole_codes() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let played = |job: Job| job.preload_tool(tool(mpi, "wide_fortran"));
+    let runs = |job: Job| {
+        let outcome = played(job).run("wide_integers", &[]);
+        outcome.succeeds().prints("ok\n");
+        outcome
+    };
+    runs(job(2).mpi(mpi)).is_silent();
+    runs(job(2).mpi(mpi).preload().mode("off")).is_silent();
+    let db = folder();
+    let explored = job(2).mpi(mpi).preload().db(db.path()).seed(3);
+    let reason = "the INTEGERs of Fortran have 8 bytes in this build of openmpi-";
+    runs(explored.env("COLLTUNE_SETUP_AFTER", "1")).says(&[reason]);
+    let forced = job(2).mpi(mpi).preload();
+    runs(forced.force("allgatherv=p2p:ring")).says(&[reason]);
 }
 
 on_each_library! {

@@ -4,17 +4,21 @@ use std::path::Path;
 use std::process::Command;
 
 use colltune_tests::{
-    Job, Mpi, colltune, folder, job, on_each_library, said_by_colltune as command, sanitized, skip,
-    target_folder, traces,
+    Job, Mpi, colltune, folder, job, on_each_library, program, said_by_colltune as command,
+    sanitized, skip, target_folder, traces, write_to_run,
 };
 
 /// A job that `colltune run` starts with these options.
 fn started(mpi: Mpi, options: &[&str]) -> Job {
+    started_on(2, mpi, options)
+}
+
+fn started_on(n_ranks: u32, mpi: Mpi, options: &[&str]) -> Job {
     let command = colltune();
     let mut words = vec![command.to_str().expect("a path in UTF-8"), "run"];
     words.extend(options);
     words.push("--");
-    let job = job(2).mpi(mpi).prefix(&words);
+    let job = job(n_ranks).mpi(mpi).prefix(&words);
     job.env("COLLTUNE_LIB", target_folder())
 }
 
@@ -79,6 +83,34 @@ on_each_library! {
             let outcome = started(mpi, &["--strict", "--db", text(db)]).run("ends", &["exit", "3"]);
             outcome.exits(1).prints("").says(&["failed to", said]);
         }
+    }
+
+    /// Each process is a world of one, whose results are right, and not what was asked for.
+    fn a_program_of_another_library_than_its_launcher_is_named(mpi: Mpi) {
+        let Some(other) = mpi.other().installed() else { return };
+        let program = program(other, "frequent");
+        let words = [text(&program), "20", "8"];
+        let db = folder();
+        let named = "was built for";
+        let untuned = "2 processes each started as a world of one";
+        let run = |n_ranks: u32, options: &[&str]| {
+            let options = [&["--db", text(db.path())], options].concat();
+            started_on(n_ranks, mpi, &options).run(words[0], &words[1..])
+        };
+        let outcome = run(2, &[]);
+        outcome.claim(outcome.code == Some(0), "the job is harmed");
+        outcome.claim(outcome.stderr.contains(named) && outcome.stderr.contains(untuned), "nobody says so");
+        let outcome = run(2, &["--strict"]);
+        outcome.claim(outcome.code == Some(1), "it is not refused");
+        outcome.claim(outcome.stderr.contains(untuned) && outcome.stderr.contains("--strict refuses"), "nobody says why");
+        // One process is a world.
+        let outcome = run(1, &["--strict"]);
+        outcome.succeeds().prints("ok\n");
+        outcome.claim(!outcome.stderr.contains("world of one: "), "it is no fault");
+        let launcher = mpi.launcher();
+        let line = ["doctor", "--no-self-test", "--", &launcher, "-n", "2", words[0]];
+        let said = String::from_utf8_lossy(&command(&line).stdout).into_owned();
+        assert!(said.contains(named), "{said}");
     }
 
     /// Its runtime ends a program in which another library was loaded before it.
@@ -195,8 +227,12 @@ fn a_job_is_told_of_variables_that_do_not_exist_and_a_strict_one_is_refused_for_
         assert_eq!(said.contains(named), named == unknown, "{said}");
         assert_eq!(code, Some(0), "{said}");
     }
+    // An empty one is none; what is refused then is a program without MPI.
     let (said, code) = run(true, "COLLTUNE_MODE", "");
-    assert!(code == Some(0) && !said.contains("COLLTUNE_MODE"), "{said}");
+    assert!(code == Some(1) && !said.contains("COLLTUNE_MODE"), "{said}");
+    assert!(said.contains("needs an MPI library"), "{said}");
+    let (said, code) = run(false, "COLLTUNE_MODE", "");
+    assert!(code == Some(0), "{said}");
 }
 
 #[test]
@@ -439,6 +475,47 @@ fn a_bench_without_a_name_asks() {
     assert!(said.contains("which of these?"), "{said}");
     assert!(said.contains("no benchmark was named"), "{said}");
     assert_eq!(asked.status.code(), Some(2), "{said}");
+}
+
+#[test]
+fn the_doctor_names_a_launcher_of_an_unknown_major_version() {
+    let scratch = folder();
+    let launcher = scratch.path().join("mpirun");
+    write_to_run("#!/bin/sh\necho 'mpirun (Open MPI) 6.0.0'\n", &launcher);
+    let output = Command::new(colltune())
+        .args(["doctor", "--no-self-test"])
+        .env("PATH", scratch.path())
+        .output()
+        .expect("colltune starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        said.contains("tune Open MPI 6.0: this colltune knows it up to version 5"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_strict_run_refuses_a_program_without_mpi_before_it_starts() {
+    let scratch = folder();
+    let db = scratch.path().join("db");
+    let started = scratch.path().join("started");
+    let line = ["touch", text(&started)];
+    let run = |options: &[&str]| {
+        let words = [&["run", "--db", text(&db)], options, &["--"], &line[..]].concat();
+        said_with(&[], &words)
+    };
+    let (said, code) = run(&["--strict"]);
+    assert!(
+        code == Some(1) && said.contains("would run untuned"),
+        "{code:?}: {said}"
+    );
+    assert!(!started.exists(), "it was started");
+    // Who wants nothing tuned is not refused.
+    for options in [&["--strict", "--mode", "off"][..], &[]] {
+        let (said, code) = run(options);
+        assert!(code == Some(0) && started.exists(), "{code:?}: {said}");
+        std::fs::remove_file(&started).unwrap();
+    }
 }
 
 #[test]

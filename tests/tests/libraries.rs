@@ -10,7 +10,7 @@ use colltune_core::catalogue::{self, Facts, Steering};
 use colltune_core::collective::Collective;
 use colltune_tests::{
     Fingerprint, Job, Mpi, assert_ranks_agree, colltune, fingerprint_of, folder, is_long, job,
-    own_forcing, read_log, target_folder, traces,
+    on_each_library, own_forcing, program, read_log, target_folder, tool, traces,
 };
 
 const RANKS: u32 = 4;
@@ -287,4 +287,72 @@ fn status_says_which_component_of_open_mpi_the_default_is_of() {
             assert!(command == "train" || text.contains(&sentence), "{text}");
         }
     }
+}
+
+on_each_library! {
+    /// Arguments may mean something else there.
+    fn an_unknown_major_version_runs_untuned_and_is_named(mpi: Mpi) {
+        let newer = |job: Job| job.preload_tool(tool(mpi, "newer_library"));
+        let db = folder();
+        let (log, place) = (db.path().join("log"), db.path().join("db"));
+        let named = if mpi.is_openmpi() { "Open MPI 6.0" } else { "MPICH 6.0" };
+        let said = [named, "up to version 5", "untuned"];
+        let job = newer(job(2).mpi(mpi).preload()).db(&place).log(&log);
+        job.run("frequent", &["20", "8"]).succeeds().prints("ok\n").says(&said);
+        assert!(!log.join("rank-0.jsonl").exists(), "a call was tuned");
+        let options = ["--strict", "--db", place.to_str().unwrap()];
+        let strict = newer(tuned(mpi, 2, &options)).run("frequent", &["20", "8"]);
+        strict.claim(strict.code == Some(1), "it is not refused");
+        strict.claim(strict.stderr.contains(named) && strict.stderr.contains("--strict refuses"), "nobody says why");
+    }
+}
+
+/// MPICH from 5.0.1 on may keep what begins with PMPI in `libpmpi_abi.so`, which a host may load for itself.
+#[test]
+fn a_library_whose_profiling_names_are_apart_and_in_nobodys_sight_is_tuned() {
+    let Some(mpi) = Mpi::Mpich.installed() else {
+        return;
+    };
+    let scratch = folder();
+    let at = |name: &str| scratch.path().join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("mpi/apart_host.c");
+    let built = |compiler: &str, words: &[&Path]| {
+        let output = Command::new(compiler).args(words).output();
+        let output = output.unwrap_or_else(|error| panic!("{compiler}: {error}"));
+        assert!(output.status.success(), "{output:?}");
+    };
+    // The wrapper would link it with the library.
+    built(
+        &mpi.compiler(),
+        &["-c".as_ref(), "-o".as_ref(), &at("host.o"), &source],
+    );
+    built(
+        "cc",
+        &["-o".as_ref(), &at("host"), &at("host.o"), "-ldl".as_ref()],
+    );
+    let linked = Command::new("ldd").arg(program(mpi, "frequent")).output();
+    let linked = String::from_utf8(linked.expect("ldd starts").stdout).unwrap();
+    let own = linked.lines().find_map(|line| {
+        let (name, file) = line.split_once("=>")?;
+        name.contains("libmpich")
+            .then(|| file.split_whitespace().next())?
+    });
+    std::fs::copy(own.expect("MPICH's library"), at("libpmpi_abi.so.0")).unwrap();
+    let host = at("host").to_string_lossy().into_owned();
+    let library = at("libpmpi_abi.so.0").to_string_lossy().into_owned();
+    job(2)
+        .mpi(mpi)
+        .run(&host, &[&library])
+        .succeeds()
+        .prints("ok\n");
+    let log = at("log");
+    let job = job(2)
+        .mpi(mpi)
+        .preload()
+        .db(at("db"))
+        .seed(3)
+        .env("COLLTUNE_SETUP_AFTER", "1");
+    let outcome = job.log(&log).run(&host, &[&library]);
+    outcome.succeeds().prints("ok\n").is_silent();
+    assert!(ran(&log, 2)["allreduce"].len() > 1, "no call was steered");
 }

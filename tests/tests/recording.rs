@@ -19,6 +19,34 @@ fn exploring(mpi: Mpi, n_ranks: u32, db: &std::path::Path) -> Job {
         .seed(6)
 }
 
+/// Two ranks on one of several processors: those that the machine has are not those that the job has.
+#[test]
+fn ranks_that_a_cpuset_puts_on_one_processor_know_that_they_share_it() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let processors = |prefix: &[&str]| {
+        let db = folder();
+        // Open MPI would bind its ranks past the prefix.
+        let job = exploring(mpi, 2, db.path()).prefix(prefix);
+        let outcome = job
+            .launcher_argument("--bind-to")
+            .launcher_argument("none")
+            .run("left", &[]);
+        outcome.succeeds().prints("ok\n");
+        let header = traces(db.path()).remove(0).header;
+        let mut columns = header.context.into_iter();
+        columns
+            .find(|(name, _)| name == "processors")
+            .expect("a column")
+            .1
+    };
+    assert_eq!(
+        processors(&["taskset", "-c", "0"]),
+        "shared, 1 of this rank"
+    );
+}
+
 on_each_library! {
     fn records_are_the_sampled_calls_and_alike_on_all_recording_ranks(mpi: Mpi) {
         for mode in ["explore", "record"] {

@@ -175,6 +175,52 @@ on_each_library! {
     }
 }
 
+/// Jobs that cannot be learned from: the first one ends the tuning, without a verdict.
+#[test]
+fn a_first_job_that_leaves_nothing_to_learn_from_ends_a_tuning() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let line = Line::new(mpi, 20);
+    let tuned = |prefix: &[&str], words: &[&str]| {
+        let command = line.command(&["tune"]);
+        let mut whole = Command::new("env");
+        whole.args(prefix).arg(command.get_program());
+        let own = command.get_args().take_while(|word| *word != "--");
+        whole.args(own).arg("--").args(words).stdin(Stdio::null());
+        let variables = command.get_envs();
+        whole.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+        let said = Said::of(whole.output().expect("env starts"));
+        said.exits(1, &[]);
+        for verdict in ["SLOWER", "aster", "no difference", "nothing to tune"] {
+            assert!(!said.stdout.contains(verdict), "{verdict}: {said:#?}");
+        }
+        said
+    };
+    let launcher = mpi.launcher();
+    let words = [&launcher, "--oversubscribe", "-n", "2"];
+    // Seen beforehand, and only by what the job left.
+    let said = tuned(&[], &[&words[..], &["true"]].concat());
+    said.exits(1, &["needs an MPI library that can be seen"]);
+    let ran = line.path("ran");
+    let script = format!("echo >> {}", ran.display());
+    let said = tuned(&[], &[&words[..], &["sh", "-c", &script]].concat());
+    said.exits(1, &["no rank of the first job ran the tuner", "doctor"]);
+    let n_ran = std::fs::read_to_string(&ran).unwrap().lines().count();
+    assert_eq!(n_ran, 2, "one job of two processes");
+    // Records have no room.
+    if !colltune_tests::is_root() {
+        return;
+    }
+    let small = "mount -t tmpfs -o size=400k tmpfs \"$0\" && exec \"$@\"";
+    let db = line.path("db").to_string_lossy().into_owned();
+    let trial = program(mpi, "trial").to_string_lossy().into_owned();
+    let log = line.path("log").to_string_lossy().into_owned();
+    let program = [&words[..], &[&trial, &log, "20", "0", "0", "none"]].concat();
+    let said = tuned(&["unshare", "-m", "sh", "-c", small, &db], &program);
+    said.exits(1, &["failed to write traces to", "--strict refuses"]);
+}
+
 #[test]
 fn the_third_run_that_fails_ends_a_comparison_with_its_code_and_its_words() {
     let Some(mpi) = Mpi::OpenMpi.installed() else {

@@ -1,13 +1,14 @@
 //! From Fortran's arguments to C's, on Open MPI.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
 use super::parameter::{Buffer, Integer};
 use crate::abi::{self, Handle};
 use crate::library::{addresses_in, find};
 
-type FromFortran = unsafe extern "C-unwind" fn(c_int) -> Handle;
+/// The parameter is an `int`, or wider where an INTEGER has eight bytes: a whole register serves both.
+type FromFortran = unsafe extern "C-unwind" fn(i64) -> Handle;
 
 /// What turns Fortran's arguments into C's.
 pub struct Conversion {
@@ -47,7 +48,7 @@ impl Conversion {
     /// The caller's arguments are valid, as MPI demands.
     pub unsafe fn handle(convert: FromFortran, handle: Integer) -> Option<Handle> {
         // SAFETY: a Fortran handle is an integer that is passed by reference.
-        let handle = unsafe { convert(*handle) };
+        let handle = unsafe { convert((*handle).into()) };
         (!handle.is_null()).then_some(handle)
     }
 
@@ -95,10 +96,10 @@ macro_rules! in_c {
         $argument
     };
     ($by:ident, Type $argument:ident) => {
-        ($by.datatype)(*$argument)
+        ($by.datatype)((*$argument).into())
     };
     ($by:ident, Operation $argument:ident) => {
-        ($by.op)(*$argument)
+        ($by.op)((*$argument).into())
     };
     // Nobody asks for them: an alltoallw is the library's alone.
     ($by:ident, Types $argument:ident) => {

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use colltune_core::node::layout::{
     AREA_HEAD, Areas, FAULT, Flag, IDENTITY_WORDS, LINES, PAGE, PROCESSOR_WORDS,
 };
+use colltune_core::processors::are_crowded;
 
 use super::patience::Patience;
 use super::team::Team;
@@ -22,6 +23,7 @@ use crate::arguments::Typed;
 use crate::limits::Reservation;
 use crate::p2p::OpenChannel;
 use crate::p2p::endpoint::Endpoint;
+use crate::processors;
 use crate::quiet::quietly;
 use crate::world::World;
 
@@ -246,7 +248,7 @@ impl Segment {
         if tries.find(|code| *code != libc::EINTR) != Some(0) {
             return false;
         }
-        for (place, word) in processors().into_iter().enumerate() {
+        for (place, word) in processors::allowed().into_iter().enumerate() {
             let offset = self.areas.processors(self.place) + place * 8;
             self.number(offset).store(word, Ordering::Release);
         }
@@ -306,8 +308,8 @@ impl Segment {
         }
     }
 
-    /// Whether there are ranks that have to share processors: among those that may run on the
-    /// processors of one of them alone, or all together.
+    /// Whether there are ranks that have to share processors, on the node, or among these alone: ranks may have bound
+    /// themselves since the start.
     fn how_to_wait(&self, world: &World) -> Patience {
         if world.shares_processors || world.yields_when_idle {
             return Patience::Yield;
@@ -319,19 +321,7 @@ impl Segment {
             })
         };
         let all: Vec<_> = (0..self.n_here).map(list).collect();
-        let count = |list: &[u64; PROCESSOR_WORDS]| -> usize {
-            list.iter().map(|word| word.count_ones() as usize).sum()
-        };
-        let union = all.iter().fold([0; PROCESSOR_WORDS], |union, list| {
-            std::array::from_fn(|word| union[word] | list[word])
-        });
-        let crowded = |within: &[u64; PROCESSOR_WORDS]| {
-            let inside = |list: &&[u64; PROCESSOR_WORDS]| {
-                list.iter().zip(within).all(|(own, all)| own & !all == 0)
-            };
-            all.iter().filter(inside).count() > count(within)
-        };
-        if crowded(&union) || all.iter().any(crowded) {
+        if are_crowded(&all) {
             Patience::Yield
         } else {
             Patience::Spin
@@ -487,24 +477,6 @@ fn pages_in_place(team: &Team) -> Box<[Cell<u64>]> {
 fn namespace() -> u64 {
     let found = std::fs::metadata("/proc/self/ns/pid");
     found.map_or(0, |namespace| namespace.ino())
-}
-
-/// The processors that this process may run on; none where there are more than the list holds.
-fn processors() -> [u64; PROCESSOR_WORDS] {
-    let mut words = [0; PROCESSOR_WORDS];
-    // SAFETY: the list has as many bytes as are announced.
-    let code = unsafe {
-        libc::sched_getaffinity(
-            0,
-            size_of_val(&words),
-            words.as_mut_ptr().cast::<libc::cpu_set_t>(),
-        )
-    };
-    if code == 0 {
-        words
-    } else {
-        [0; PROCESSOR_WORDS]
-    }
 }
 
 /// The first rank of a node tells the others where the segment is; false on an error.

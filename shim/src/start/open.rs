@@ -35,6 +35,8 @@ pub struct Opened {
     /// On all ranks or on none.
     pub messages: Messages,
     pub programs: Programs,
+    /// Whether some rank is not recorded that was to be; all ranks know that alike.
+    pub is_untraced: bool,
 }
 
 /// Whether the site tunes programs like those of the job; the same on all ranks.
@@ -108,6 +110,7 @@ pub fn open(pmpi: &'static Pmpi, handles: &Handles, job: JobFacts) -> Option<Ope
             recorder: None,
             messages: Messages::default(),
             programs: Programs::Denied,
+            is_untraced: false,
         });
     }
     if let (Some(error), Some(folder)) = (error_of(log_code), job.log) {
@@ -136,6 +139,7 @@ pub fn open(pmpi: &'static Pmpi, handles: &Handles, job: JobFacts) -> Option<Ope
             }
         },
         programs: Programs::Allowed,
+        is_untraced: trace_code != 0 && job.rules.terms.mode.records(),
     })
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use bincode::{Decode, Encode};
+use colltune_core::processors::{Mask, Quota};
 
 use crate::abi;
 use crate::clock::Conversion;
@@ -14,6 +15,8 @@ use crate::library::{Handles, Pmpi};
 pub struct Card {
     pub host: u64,
     pub clock: Conversion,
+    pub processors: Mask,
+    pub quota: Quota,
 }
 
 /// Every rank's card, by rank. Collective over the world.

@@ -21,6 +21,8 @@ pub const PRESETS: &str = "COLLTUNE_PRESETS";
 pub const SUMMARY: &str = "COLLTUNE_SUMMARY";
 /// Makes the shim keep a run in the database's ledger though it is off.
 pub const LEDGER: &str = "COLLTUNE_LEDGER";
+/// Makes the shim end a job that would run untuned.
+pub const STRICT: &str = "COLLTUNE_STRICT";
 pub const LABEL: &str = "COLLTUNE_LABEL";
 pub const LIB: &str = "COLLTUNE_LIB";
 /// No setting: a database that others write to must not say which code is loaded.
@@ -58,7 +60,7 @@ pub struct Variable {
 }
 
 /// Every variable but the settings.
-pub const VARIABLES: [Variable; 20] = [
+pub const VARIABLES: [Variable; 21] = [
     users(
         DB,
         "the folder of the tuning database, or a site folder to exploit",
@@ -138,6 +140,11 @@ pub const VARIABLES: [Variable; 20] = [
     ours(
         LEDGER,
         "`colltune run --mode off --db DIR`: the run is kept in the ledger",
+        &[Reader::Job],
+    ),
+    ours(
+        STRICT,
+        "`colltune run --strict`: a job that would run untuned ends in MPI_Init",
         &[Reader::Job],
     ),
     ours(

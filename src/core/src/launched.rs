@@ -1,5 +1,9 @@
 //! What launchers leave in the environment of the ranks: how many of them are on this node, and what the job is called.
 
+use std::fmt;
+
+use crate::library::Product;
+
 /// What PALS and Flux call a job; of no use where it could be that of a job around this one.
 const JOBS: [&str; 2] = ["PALS_APID", "FLUX_JOB_ID"];
 const LOCAL_SIZES: [&str; 4] = [
@@ -36,6 +40,57 @@ pub fn rank(read: impl Fn(&str) -> Option<String>) -> Option<u32> {
     first_number(&RANKS, read)
 }
 
+/// How many processes the launcher started for this job, where none of them can find the others: each is a world of one,
+/// because the library does not speak with another library's launcher. `None` for a job of one process, and wherever the
+/// library's own launcher, or none, is seen.
+pub fn strangers(
+    product: Product,
+    n_ranks: u32,
+    read: impl Fn(&str) -> Option<String>,
+) -> Option<Strangers> {
+    let size = |name: &str| read(name)?.parse().ok().filter(|n: &u32| *n > 1);
+    let rank = |name: &str| read(name)?.parse().ok();
+    let of_open_mpi = size("OMPI_COMM_WORLD_SIZE");
+    let (launcher, found, place) = match product {
+        Product::OpenMpi if of_open_mpi.is_none() => (
+            "Hydra or Slurm's PMI, as of MPICH",
+            size("PMI_SIZE"),
+            rank("PMI_RANK"),
+        ),
+        Product::OpenMpi => return None,
+        _ => ("Open MPI's", of_open_mpi, rank("OMPI_COMM_WORLD_RANK")),
+    };
+    let n_processes = found.filter(|_| n_ranks == 1)?;
+    Some(Strangers {
+        n_processes,
+        place: place.unwrap_or(0),
+        product,
+        launcher,
+    })
+}
+
+/// Processes of one job that are worlds of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strangers {
+    n_processes: u32,
+    /// Which of them this is, as the launcher counts.
+    pub place: u32,
+    product: Product,
+    launcher: &'static str,
+}
+
+impl fmt::Display for Strangers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let title = self.product.title();
+        write!(
+            f,
+            "{} processes each started as a world of one: the program was built for {title}, the launcher is {}; start it \
+             with the mpiexec of {title}",
+            self.n_processes, self.launcher
+        )
+    }
+}
+
 /// How many ranks but rank 0 the launcher says it started on the node of `rank`; `None` where it does not say.
 pub fn followers_on_node(rank: u32, read: impl Fn(&str) -> Option<String>) -> Option<u32> {
     let number = |names: &[&str]| first_number(names, &read);
@@ -69,6 +124,27 @@ mod tests {
             let found = variables.iter().find(|(other, _)| *other == name);
             found.map(|(_, value)| (*value).to_owned())
         }
+    }
+
+    #[test]
+    fn processes_that_another_librarys_launcher_started_are_strangers() {
+        let open_mpis = |n: &'static str| {
+            move |name: &str| (name == "OMPI_COMM_WORLD_SIZE").then(|| n.to_owned())
+        };
+        let found = strangers(Product::Mpich, 1, open_mpis("4")).unwrap();
+        assert_eq!(
+            found.to_string(),
+            "4 processes each started as a world of one: the program was built for MPICH, the launcher is Open MPI's; \
+             start it with the mpiexec of MPICH"
+        );
+        let hydras = among(&[("PMI_SIZE", "2"), ("PMI_RANK", "1")]);
+        assert_eq!(strangers(Product::OpenMpi, 1, &hydras).unwrap().place, 1);
+        // Their own launchers, a launcher that both understand, a job of one process, and none at all.
+        assert_eq!(strangers(Product::Mpich, 1, &hydras), None);
+        assert_eq!(strangers(Product::OpenMpi, 1, open_mpis("2")), None);
+        assert_eq!(strangers(Product::Mpich, 2, open_mpis("2")), None);
+        assert_eq!(strangers(Product::Mpich, 1, open_mpis("1")), None);
+        assert_eq!(strangers(Product::Intel, 1, among(&[])), None);
     }
 
     #[test]

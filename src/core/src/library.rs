@@ -53,6 +53,19 @@ named! {
 }
 
 impl Product {
+    /// The newest major version that is known here. A newer one may pass arguments in another way, or have functions
+    /// that nobody wraps, so nothing is tuned on it; newer minor versions have been served well.
+    pub const fn newest_major(self) -> u16 {
+        match self {
+            // Open MPI 6 passes the buffers of mpi_f08 as descriptors, and has functions with large counts.
+            Product::OpenMpi | Product::Mpich => 5,
+            // A year, which has stood since 2021.
+            Product::Intel => 2021,
+            Product::Cray => 9,
+            Product::Mvapich => 4,
+        }
+    }
+
     /// Its name as its makers write it.
     pub const fn title(self) -> &'static str {
         match self {
@@ -79,6 +92,11 @@ pub enum LibraryError {
         "recognise the MPI library {0:?} (known: Open MPI, MPICH, Intel MPI, Cray MPICH, MVAPICH)"
     )]
     Unknown(String),
+    #[error(
+        "tune {} {}.{}: this colltune knows it up to version {}; a newer colltune may know it",
+        .0.product.title(), .0.version.0, .0.version.1, .0.product.newest_major()
+    )]
+    TooNew(Library),
     #[error("read a version number out of {0:?}")]
     NoVersion(String),
     #[error(
@@ -113,6 +131,16 @@ impl Library {
         let version = version_at_start(rest.trim_start_matches([' ', '\t', ':']))
             .ok_or_else(|| LibraryError::NoVersion(text.chars().take(60).collect()))?;
         Ok(Library { product, version })
+    }
+
+    /// The same library where it can be tuned.
+    ///
+    /// Errors: `TooNew` for a major version that is not known yet.
+    pub fn known(self) -> Result<Library, LibraryError> {
+        match self.version.0 <= self.product.newest_major() {
+            true => Ok(self),
+            false => Err(LibraryError::TooNew(self)),
+        }
     }
 
     /// Whether it is at least of this major and minor version.
@@ -216,6 +244,39 @@ mod tests {
             assert_eq!(library.to_string(), key);
             assert_eq!(key.parse::<Library>().unwrap(), library);
         }
+    }
+
+    #[test]
+    fn newer_minor_versions_are_known_and_newer_major_versions_are_not() {
+        let known = |key: &str| key.parse::<Library>().unwrap().known();
+        for key in [
+            "openmpi-3.1.6",
+            "openmpi-4.1.4",
+            "openmpi-5.9.0",
+            "mpich-3.4.3",
+            "mpich-5.1.0",
+            "intel-2019.9.0",
+            "intel-2021.99.0",
+            "cray-8.1.26",
+            "cray-9.0.0",
+            "mvapich-2.3.7",
+            "mvapich-4.1.0",
+        ] {
+            assert_eq!(known(key).unwrap().to_string(), key);
+        }
+        for key in [
+            "openmpi-6.0.0",
+            "mpich-6.0.0",
+            "intel-2022.1.0",
+            "cray-10.0.0",
+            "mvapich-5.0.0",
+        ] {
+            assert!(matches!(known(key), Err(LibraryError::TooNew(_))), "{key}");
+        }
+        assert_eq!(
+            known("openmpi-6.0.0").unwrap_err().to_string(),
+            "tune Open MPI 6.0: this colltune knows it up to version 5; a newer colltune may know it"
+        );
     }
 
     #[test]

@@ -72,6 +72,7 @@ const SHIM_LAYERS: [(&str, &[&str]); 7] = [
             "limits",
             "passing_calls",
             "private",
+            "processors",
             "quiet",
             "recorder",
             "scratch",

@@ -41,6 +41,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let line = read_line(&args.line)?;
     let abis = libraries(&line, args.mpi.map(|told| told.abi))?;
+    if args.strict && args.mode != Some(Mode::Off) && abis.iter().all(Option::is_none) {
+        bail!(
+            "start the job: no program of the line needs an MPI library that can be seen, as where it is linked statically, \
+             so that it would run untuned; if it loads MPI later on, say which: --mpi openmpi, mpich, intel or mpi_abi"
+        );
+    }
+    if let Some(mismatch) = mismatch(&line, &abis) {
+        progress::hint(mismatch);
+    }
     let library = library(args, &line, &abis);
     check_force(args, library)?;
     let left_out = match library.filter(|_| request.asked().mode == Mode::Tables) {
@@ -132,7 +141,10 @@ The tuner is put into the ranks only, by `env LD_PRELOAD=... COLLTUNE_DB=...` in
 program of the line. Libraries that you preload yourself are kept and stand behind it. Every
 COLLTUNE_* variable of your environment reaches the ranks, on other nodes too.
 A program that no MPI library can be seen in is started as it is, with a warning. So is every
-program where the database cannot be used; --strict refuses the job instead.")]
+program where the database cannot be used. --strict refuses the job instead, with exit code 1.
+What is only known in the job ends it in MPI_Init, with a sentence and exit code 1: another library
+than was seen, a version of it that is not known yet, processes that do not find each other, or a
+database that nothing can be written to.")]
 pub struct Args {
     /// The tuning database; made if it does not exist. Or a site folder, to exploit. Without one, nothing is tuned
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
@@ -253,7 +265,8 @@ impl Request<'_> {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| {
                 name.starts_with(environment::PREFIX)
-                    && ![environment::LIB, environment::PRESETS].contains(&name.as_str())
+                    && ![environment::LIB, environment::PRESETS, environment::STRICT]
+                        .contains(&name.as_str())
             })
             .collect();
         variables.sort();
@@ -271,6 +284,9 @@ impl Request<'_> {
         // In the environment alone `off` writes nothing.
         if args.mode == Some(Mode::Off) && args.db.is_some() {
             set(environment::LEDGER, "1".into());
+        }
+        if args.strict && args.mode != Some(Mode::Off) {
+            set(environment::STRICT, "1".into());
         }
         if let Some(seed) = args.seed {
             set("COLLTUNE_SEED", seed.to_string().into());
@@ -383,6 +399,28 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
         )
     })?;
     Ok(Some(abi))
+}
+
+/// What there is to say of a line whose launcher belongs to another library than one of its programs. It may work: MPICH
+/// can be built for the launcher of Open MPI 5.
+pub fn mismatch(line: &Line, abis: &[Option<Abi>]) -> Option<String> {
+    let launcher = &line.words[line.launcher?];
+    // Slurm and others start the programs of every library.
+    let product = library::seen_in_file(launcher)?;
+    let of_another = |abi: &Abi| *abi != Abi::Standard && !abi.serves(product);
+    let (place, abi) = abis
+        .iter()
+        .enumerate()
+        .find_map(|(place, abi)| Some((place, abi.filter(of_another)?)))?;
+    let program = &line.words[line.contexts[place].program];
+    let own = library::abi_title(abi);
+    Some(format!(
+        "{} was built for {own}, {} is the launcher of {}: its processes may each start as a world of one; start it with \
+         the mpiexec of {own}",
+        program.display(),
+        launcher.display(),
+        product.title()
+    ))
 }
 
 /// Programs that run other code, which may load MPI.

@@ -55,6 +55,15 @@ pub fn abi_of(product: Product) -> Option<Abi> {
     Abi::COMMON.into_iter().find(|abi| abi.serves(product))
 }
 
+/// Whose programs have a binary interface, as users call it.
+pub const fn abi_title(abi: Abi) -> &'static str {
+    match abi {
+        Abi::OpenMpi => "Open MPI",
+        Abi::Mpich => "MPICH or one that derives from it",
+        Abi::Standard => "the standard binary interface",
+    }
+}
+
 /// Whose libraries have this binary interface, where nobody else's has it.
 pub fn only_product(abi: Abi) -> Option<Product> {
     let mut served = Product::ALL

@@ -51,7 +51,7 @@ fn abi_of(soname: &str) -> Option<Result<Abi, String>> {
         ("libmpi" | "libmpi_usempi", ".12") => Some(Ok(Abi::Mpich)),
         (stem, ".12" | "") if mpich.contains(&stem) => Some(Ok(Abi::Mpich)),
         (stem, ".12") if stem.starts_with("libmpi_") => Some(Ok(Abi::Mpich)),
-        ("libmpi_abi" | "libmpifort_abi", _) => Some(Ok(Abi::Standard)),
+        ("libmpi_abi" | "libpmpi_abi" | "libmpifort_abi", _) => Some(Ok(Abi::Standard)),
         (stem, _) if stem == "libmpi" || openmpi.contains(&stem) || mpich.contains(&stem) => {
             Some(Err(soname.to_owned()))
         }

@@ -95,6 +95,13 @@ impl Trials {
         })
     }
 
+    /// The traces that jobs left and no training has read.
+    pub fn traces(&self) -> BTreeSet<OsString> {
+        let entries = std::fs::read_dir(self.tuner.db.join("incoming"));
+        let entries = entries.into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name()).collect()
+    }
+
     fn command(
         &self,
         way: Way,

@@ -22,7 +22,7 @@ const CELLS_OF_ALL: u64 = 128;
 pub const CELL: usize = 32 << 10;
 
 /// Words of 64 bits in which a rank says on which processors it may run.
-pub const PROCESSOR_WORDS: usize = 16;
+pub const PROCESSOR_WORDS: usize = crate::processors::MASK_WORDS;
 
 /// Its number, where it keeps a secret of its own, that secret, and the namespace that the number is of.
 pub const IDENTITY_WORDS: usize = 4;

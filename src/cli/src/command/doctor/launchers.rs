@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use colltune_core::library::Abi;
+use colltune_core::library::{Abi, Library};
 
 use super::findings::Findings;
 use crate::launch::library::{Launcher, of_launcher};
@@ -32,6 +32,12 @@ pub fn check(report: &mut Findings) -> Vec<(Abi, OsString)> {
             Some(abi) if found.iter().all(|(known, _)| *known != abi) => {
                 let version = library.map_or(text, |library| library.to_string());
                 report.ok(format!("{name}: starts jobs of {}, {version}", abi.name()));
+                if let Some(Err(error)) = library.map(Library::known) {
+                    report.warn(
+                        format_args!("{name}: failed to {error}"),
+                        "jobs on it run untuned; install a newer colltune, or load a version that is known",
+                    );
+                }
                 if abi == Abi::OpenMpi && refuses_root() {
                     report.warn(
                         format_args!("{name}: Open MPI's launcher starts no job of root's"),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use colltune_core::library::Abi;
 
 use super::findings::Findings;
-use crate::command::run::{libraries, read_line};
+use crate::command::run::{libraries, mismatch, read_line};
 
 /// Whether a line can be read and its programs' library is known; `told` is what the user says of it.
 pub fn check(report: &mut Findings, words: &[OsString], told: Option<Abi>) {
@@ -23,6 +23,12 @@ pub fn check(report: &mut Findings, words: &[OsString], told: Option<Abi>) {
         report.warn(
             "line: it starts no program",
             "write the program behind the launcher's options",
+        );
+    }
+    if let Some(mismatch) = mismatch(&line, &abis) {
+        report.warn(
+            format_args!("line: {mismatch}"),
+            "run `colltune run` on the line, whose ranks say whether they found each other",
         );
     }
     for (abi, context) in abis.iter().zip(&line.contexts) {

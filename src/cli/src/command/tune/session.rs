@@ -16,7 +16,7 @@ use crate::command::train::counted;
 use crate::comparison::{Step, percent, schedule, seconds};
 use crate::failure::Stopped;
 use crate::progress;
-use crate::trial::{Trials, Way, summary};
+use crate::trial::{Done, Trials, Way, summary};
 
 /// So many jobs look whether there is anything to gain.
 const LOOKS: usize = 3;
@@ -136,7 +136,9 @@ impl Session {
 
     /// One job with the default.
     fn account(&mut self) -> anyhow::Result<()> {
+        let before = self.trials.traces();
         let done = self.job(Way::Tuned(Mode::Record), "with the default")?;
+        ran_the_tuner(&done, self.trials.traces() != before)?;
         self.kept.state.accounts.push(Accounted {
             wall_s: done.wall_s,
             summary: done.summary,
@@ -270,7 +272,7 @@ impl Session {
         self.begun.elapsed().as_secs_f64() + n_jobs as f64 * job_s <= budget.as_secs_f64()
     }
 
-    fn job(&mut self, way: Way, how: &str) -> anyhow::Result<crate::trial::Done> {
+    fn job(&mut self, way: Way, how: &str) -> anyhow::Result<Done> {
         let done = tried(&mut self.trials, way, how);
         self.pass_on();
         let done = done?;
@@ -284,6 +286,21 @@ impl Session {
             progress::tell(&line);
         }
     }
+}
+
+/// Stops where a job told nothing: what comes of further ones could not be learned from.
+fn ran_the_tuner(done: &Done, left_traces: bool) -> anyhow::Result<()> {
+    if done.summary.is_some() || left_traces {
+        return Ok(());
+    }
+    Err(Stopped {
+        message: "no rank of the first job ran the tuner, so there is nothing to learn from: the program does not call \
+                  MPI_Init, or calls that of a library inside itself, or its ranks run untuned for the reason above. \
+                  `colltune doctor -- LINE` looks at the line"
+            .to_owned(),
+        code: 1,
+    }
+    .into())
 }
 
 /// Why nothing is to be gained, where what a training published says so of all libraries that it learned for.
