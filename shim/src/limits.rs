@@ -90,13 +90,30 @@ impl Drop for Reservation {
     }
 }
 
+/// The account for one test alone, with so many bytes.
+#[cfg(test)]
+pub fn alone_with(bytes: u64) -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let alone = ALONE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    set_memory_max(bytes);
+    alone
+}
+
+/// What is held of it.
+#[cfg(test)]
+pub fn held() -> u64 {
+    HELD.load(Ordering::Relaxed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_held_never_exceeds_the_limit_unless_it_must_and_comes_back() {
-        set_memory_max(100);
+        let _account = alone_with(100);
         let mut first = Reservation::of(60).unwrap();
         assert!(Reservation::of(41).is_none());
         let second = Reservation::of(40).unwrap();

@@ -96,7 +96,7 @@ fn agree(
     schedules: &mut Schedules,
     find: impl FnOnce(&mut Schedules) -> Found,
 ) -> Found {
-    let n_programs = schedules.programs.all.len();
+    let programs = schedules.programs.mark();
     let room = schedules.room.each_ref().map(Promise::bytes);
     let mut worst = [find(schedules) as u64];
     let found = match (world.largest(parent.comm, &mut worst), worst[0]) {
@@ -104,7 +104,7 @@ fn agree(
         (_, 2..) => Found::NoMemory,
         _ => Found::NoRoom,
     };
-    schedules.programs.keep_first(n_programs);
+    schedules.programs.return_to(programs);
     for (promise, bytes) in schedules.room.iter_mut().zip(room) {
         promise.lower(bytes);
     }

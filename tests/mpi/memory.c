@@ -4,6 +4,8 @@
  *        memory held N KIB    N communicators alive at once, each with alltoalls of KIB KiB; then all are freed, and
  *                             one more is used. By how much each rank has grown, without what is shared with others
  *                             counted twice, while all are alive and once they are freed
+ *        memory roots CALLS   so many broadcasts and reduces of 256 to 511 numbers, from and to each of 8 ranks in turn
+ *        memory root CALLS    the same with rank 0 alone as root
  *        memory resident KIB  allreduces, bcasts, allgathers and alltoalls of up to KIB KiB. What the system says that each
  *                             rank has (pages that it shares counted in every rank), behind MPI_Init and in the end
  * Prints "ok" when every result is right, and on stderr "peak", or "alive" and "freed", or "begins" and "ends", with a
@@ -63,6 +65,14 @@ int main(int argc, char **argv) {
     long bytes = held ? atol(argv[3]) << 10 : (argc > 2 ? atol(argv[2]) : 1) << 20;
     long each = bytes / size / (long)sizeof(unsigned);
     unsigned *send = calloc((size_t)(each * size), sizeof(unsigned)), *recv = calloc((size_t)(each * size), sizeof(unsigned));
+    if (argc > 2 && !strncmp(argv[1], "root", 4)) {
+        int apart = strcmp(argv[1], "roots") ? 8 : 1;
+        for (int k = 0; k < atoi(argv[2]); k++) {
+            right &= step(MPI_COMM_WORLD, 1, 256 + apart * k % 256);
+            right &= step(MPI_COMM_WORLD, 4, 256 + apart * k % 256);
+        }
+        return conclude(right);
+    }
     if (argc > 2 && !strcmp(argv[1], "resident")) {
         each = atol(argv[2]) << 10;
         return resident(each / 4, calloc((size_t)each, 1), calloc((size_t)each, 1));

@@ -266,3 +266,22 @@ fn ranks_whose_nonblocking_calls_differ_for_good_ask_each_other_a_few_times_only
         );
     }
 }
+
+/// Loops over matrices by panels broadcast each from another rank. Nothing on a node depends on who that is.
+#[test]
+fn ranks_of_a_node_agree_once_for_all_roots() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let agreements = |roots| {
+        let outcome = job(8)
+            .mpi(mpi)
+            .preload()
+            .preload_tool(tool(mpi, "agreements"))
+            .force("bcast=node:shm;reduce=node:shm")
+            .run("memory", &[roots, "64"]);
+        outcome.succeeds().prints("ok\n");
+        numbers(&outcome, "agreements ", 8)
+    };
+    assert_eq!(agreements("roots"), agreements("root"));
+}

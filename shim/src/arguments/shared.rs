@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 
+use colltune_core::catalogue::Own;
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::rooms::Class;
@@ -159,7 +160,7 @@ impl Arguments {
     /// The calls of a variant that are alike in the room that they need. `None` where this one stands for itself: an
     /// application's own elements may lie as far apart on a rank as it likes, and otherwise in each call.
     #[inline(always)]
-    pub fn class(&self, world: &World, variant: u16, bytes: u64) -> Option<Class> {
+    pub fn class(&self, world: &World, own: Own, variant: u16, bytes: u64) -> Option<Class> {
         if let Arguments::Reduction(Reduction { datatype, .. }) = *self
             && world.types.get(datatype).is_none()
             && world.pairs.get(datatype).is_none()
@@ -168,7 +169,10 @@ impl Arguments {
         }
         Some(Class {
             variant,
-            root: self.root() as u32,
+            root: match own.depends_on_root() {
+                true => self.root() as u32,
+                false => 0,
+            },
             bytes,
         })
     }

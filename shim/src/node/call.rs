@@ -280,11 +280,16 @@ impl NodeRoom {
     }
 
     /// As many bytes as any call needs whose message is as long: whether elements have to be packed on
-    /// this rank or not, and of pairs, whose holes take less room than they do, too.
+    /// this rank or not, whoever is the root, and of pairs, whose holes take less room than they do, too.
     fn in_class(call: &ScheduledCall, team: &Team, own: OnNodes) -> usize {
         let (view, unit) = (call.view, &call.view.unit);
         let bytes = NodeRoom::new(call, team, own).bytes;
         if unit.combine.is_some() {
+            let at_root = match view.collective {
+                Collective::Reduce => round(unit.bytes(view.block)).saturating_mul(2),
+                _ => 0,
+            };
+            let bytes = bytes.saturating_add(at_root);
             return bytes.saturating_mul(2).saturating_add(4 * CELL);
         }
         let blocks = match view.collective {

@@ -6,8 +6,8 @@ use std::ffi::c_int;
 use std::rc::Rc;
 
 use colltune_core::algorithm::plan::Plan;
-use colltune_core::algorithm::program::Program;
-use colltune_core::algorithm::schedule::Case;
+use colltune_core::algorithm::program::{Operation, Program};
+use colltune_core::algorithm::schedule::{Case, Step};
 use colltune_core::catalogue::Scheduled;
 use colltune_core::decide::rooms::Rooms;
 
@@ -47,7 +47,8 @@ impl Default for Schedules {
     }
 }
 
-/// Programs that have been compiled.
+/// Programs that have been compiled. Each is a function of its key alone, so one that was dropped is compiled again when
+/// it is wanted: the ranks need not agree on what they keep.
 #[derive(Default)]
 pub(super) struct Programs {
     /// Where the blocks of the present call begin, where they are uneven.
@@ -55,7 +56,20 @@ pub(super) struct Programs {
     pub(super) all: Vec<Program>,
     place_of: HashMap<Key, usize>,
     recent: Option<(Key, usize)>,
+    /// Of all programs.
+    bytes: u64,
+    /// Of the longest that was provided.
+    longest: u64,
+    /// At least as much as they take, and as one program takes of any message of a class that was agreed on.
     memory: Reservation,
+}
+
+/// What programs there were at some time.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    len: usize,
+    longest: u64,
+    held: u64,
 }
 
 /// What a program depends on, beside the communicator.
@@ -174,13 +188,34 @@ impl Programs {
         if !listed || self.starts.try_reserve(starts).is_err() {
             return false;
         }
+        let before = self.memory.bytes();
+        // Of what takes too much memory in any case not even that much is taken for a moment.
+        if !self.hold(least_bytes(own, key)) {
+            return false;
+        }
         let program = compile(own, key);
-        let bytes = self.memory.bytes() + program.bytes();
-        let fits = self.memory.resize(bytes);
+        // The longest message of a class has up to twice as many segments.
+        let fits =
+            self.hold(program.bytes()) && self.memory.resize(self.with_twice(program.bytes()));
         if fits {
+            self.longest = self.longest.max(program.bytes());
             self.keep(key, program);
+        } else {
+            self.memory.resize(before);
         }
         fits
+    }
+
+    /// What there is and twice the longest, of which one has so many bytes.
+    fn with_twice(&self, bytes: u64) -> u64 {
+        let longest = self.longest.max(bytes);
+        self.memory.bytes().max(longest.saturating_mul(2))
+    }
+
+    /// Holds what so many bytes more need; never less than before.
+    fn hold(&mut self, more: u64) -> bool {
+        let bytes = self.memory.bytes().max(self.bytes.saturating_add(more));
+        self.memory.resize(bytes)
     }
 
     /// The place of the program of a case. Where it was not provided, as for a message that is cut otherwise than the
@@ -196,25 +231,56 @@ impl Programs {
     #[cold]
     fn compile_late(&mut self, own: Scheduled, key: Key) -> usize {
         let program = compile(own, key);
-        let bytes = self.memory.bytes() + program.bytes();
-        self.memory.must_hold(bytes);
+        if !self.hold(program.bytes()) {
+            self.drop_all();
+            // What a call runs that the ranks have agreed on cannot be refused.
+            if !self.hold(program.bytes()) {
+                self.memory.must_hold(program.bytes());
+            }
+        }
         self.keep(key, program)
     }
 
     fn keep(&mut self, key: Key, program: Program) -> usize {
+        self.bytes += program.bytes();
         self.all.push(program);
         self.place_of.insert(key, self.all.len() - 1);
         self.all.len() - 1
     }
 
-    /// Gives back the programs behind the first so many.
+    fn drop_all(&mut self) {
+        self.all.clear();
+        self.place_of.clear();
+        (self.recent, self.bytes) = (None, 0);
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            len: self.all.len(),
+            longest: self.longest,
+            held: self.memory.bytes(),
+        }
+    }
+
+    /// Gives back what was provided since then.
     #[cold]
-    pub(super) fn keep_first(&mut self, len: usize) {
+    pub(super) fn return_to(&mut self, mark: Mark) {
+        let len = mark.len.min(self.all.len());
         let dropped: u64 = self.all.drain(len..).map(|program| program.bytes()).sum();
         self.place_of.retain(|_, place| *place < len);
         self.recent = None;
-        self.memory.resize(self.memory.bytes() - dropped);
+        self.bytes -= dropped;
+        self.longest = mark.longest;
+        self.memory.resize(mark.held.max(self.bytes));
     }
+}
+
+/// What a program takes at the least: an operation for each message.
+fn least_bytes(own: Scheduled, key: Key) -> u64 {
+    let schedule = (own.row().schedule)(key.case);
+    let is_message = |step: &Step| matches!(step, Step::Send { .. } | Step::Receive { .. });
+    let messages = schedule.steps.filter(is_message).count();
+    (messages * size_of::<Operation>()) as u64
 }
 
 fn compile(own: Scheduled, key: Key) -> Program {
@@ -225,4 +291,89 @@ fn compile(own: Scheduled, key: Key) -> Program {
         Buffers::Shared => Plan::in_place(schedule, row.pattern, case.rank, case.root),
     };
     Program::new(&plan, row.pattern.blocks(case.n_ranks))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use colltune_core::catalogue::{self, Own};
+    use colltune_core::collective::Collective;
+
+    use super::*;
+    use crate::limits;
+
+    fn chain() -> Scheduled {
+        let library = "openmpi-4.1.4".parse().expect("it is known");
+        let name = "p2p:chain:segsize=4KiB";
+        let chain = catalogue::find(library, Collective::Bcast, name).expect("it exists");
+        match chain.own {
+            Some(Own::Schedule(own)) => own,
+            _ => unreachable!("it is a schedule"),
+        }
+    }
+
+    const N_RANKS: usize = 1024;
+    const MAX: u64 = 1 << 20;
+
+    /// Broadcasts of many lengths from one root after another, of which the ranks agree on each root and size class.
+    #[test]
+    fn programs_of_all_roots_and_lengths_stay_within_the_limit() {
+        let _account = limits::alone_with(MAX);
+        let (own, mut programs) = (chain(), Programs::default());
+        let mut agreed = HashMap::new();
+        let (mut random, mut run, mut refused) = (1u64, 0, 0);
+        for call in 0..600usize {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let bytes = (64 << 10) + (random >> 33) % ((4 << 20) - (64 << 10));
+            let root = call % 40;
+            let case = own.row().case(3, N_RANKS, root, own.values, bytes);
+            let key = Key {
+                row: own.place(),
+                case,
+                buffers: Buffers::Separate,
+            };
+            let class = (root, bytes.ilog2());
+            let ready = *agreed
+                .entry(class)
+                .or_insert_with(|| programs.provide(own, key));
+            if ready {
+                let place = programs.program(own, key);
+                assert_eq!(programs.all[place].chunks as usize, case.segments);
+                run += 1;
+            } else {
+                refused += 1;
+            }
+            assert!(
+                limits::held() <= MAX,
+                "call {call}: {} bytes",
+                limits::held()
+            );
+            let bytes: u64 = programs.all.iter().map(Program::bytes).sum();
+            assert!(bytes <= limits::held(), "all are in the account");
+        }
+        assert!(run > 50 && refused > 50, "{run} {refused}");
+        drop(programs);
+        assert_eq!(limits::held(), 0);
+    }
+
+    #[test]
+    fn what_is_given_back_leaves_the_account_as_it_was() {
+        let _account = limits::alone_with(MAX);
+        let (own, mut programs) = (chain(), Programs::default());
+        let key = |bytes| Key {
+            row: own.place(),
+            case: own.row().case(3, N_RANKS, 0, own.values, bytes),
+            buffers: Buffers::Separate,
+        };
+        assert!(programs.provide(own, key(64 << 10)));
+        let (held, mark) = (limits::held(), programs.mark());
+        assert!(programs.provide(own, key(1 << 20)));
+        assert!(limits::held() > held);
+        programs.return_to(mark);
+        assert_eq!((limits::held(), programs.all.len()), (held, 1));
+        assert!(programs.find(key(1 << 20)).is_none() && programs.find(key(64 << 10)).is_some());
+    }
 }

@@ -4,57 +4,84 @@
 //! send everything through one port on thousands, in the same cell. So each communicator bounds by
 //! [`shape`](crate::shape) what is drawn in its cells; what is forced is not bound.
 
-use crate::catalogue::Variant;
+use crate::algorithm::simulate::path;
+use crate::catalogue::{Carriers, Crossing, OnNodes, Own, Variant};
+use crate::collective::Collective;
 use crate::need::{Facts, Need};
+use crate::node::between::LANES_MOST;
 use crate::shape::{ABSURD, Load};
 use crate::space::Range;
 
 /// Among so many ranks nothing is absurd.
 const FEW_RANKS: u32 = 16;
 
-/// For each of one collective's variants whether it costs more than [`ABSURD`] times what another of the library's
-/// algorithms does that could run instead, on a communicator of so many ranks, at both ends of a range of sizes.
-pub fn absurd(variants: &[Variant], n_ranks: u32, bytes: Range) -> Vec<bool> {
-    // Most communicators are small, and programs that make many want them at once.
-    if n_ranks <= FEW_RANKS {
-        return vec![false; variants.len()];
-    }
-    absurd_of_any(variants, n_ranks, bytes)
+/// How many ranks there are, and on how many nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Extent {
+    pub n_ranks: u32,
+    pub nodes: u32,
 }
 
-fn absurd_of_any(variants: &[Variant], n_ranks: u32, bytes: Range) -> Vec<bool> {
+/// For each of one collective's variants whether it costs more than [`ABSURD`] times what another one does that could
+/// run instead, on a communicator of this extent, at both ends of a range of sizes.
+pub fn absurd(variants: &[Variant], extent: Extent, bytes: Range) -> Vec<bool> {
+    // Most communicators are small, and programs that make many want them at once.
+    if extent.n_ranks <= FEW_RANKS {
+        return vec![false; variants.len()];
+    }
+    absurd_of_any(variants, extent, bytes)
+}
+
+fn absurd_of_any(variants: &[Variant], extent: Extent, bytes: Range) -> Vec<bool> {
     let sizes = ends(bytes);
     let loads: Vec<Option<[Load; 2]>> = variants
         .iter()
-        .map(|variant| loads(variant, n_ranks, sizes))
+        .map(|variant| loads(variant, extent, sizes))
         .collect();
-    let factor = |_: &Variant| ABSURD;
-    beyond_others(variants, &loads, factor, [n_ranks; 2], sizes[0])
+    beyond_others(variants, &loads, ABSURD, [extent.n_ranks; 2], sizes[0])
 }
 
-/// For each variant whether its load is more than its factor times that of another that could run instead, with so
-/// many ranks, the fewest and the most, and so many bytes or more.
+/// For each variant whether its load is more than so many times that of another that could run instead, with so
+/// many ranks, the fewest and the most, and so many bytes or more. One of the library's algorithms is compared with its
+/// others, for they are what the library's own choice is among; ours with all of which every message is counted.
 pub(crate) fn beyond_others(
     variants: &[Variant],
     loads: &[Option<[Load; 2]>],
-    factor: impl Fn(&Variant) -> f64,
+    factor: f64,
     ranks: [u32; 2],
     bytes: u64,
 ) -> Vec<bool> {
     // Most are not even beyond the least of all others, which spares a comparison with each.
-    let least = loads.iter().flatten().copied().reduce(least_of_both);
+    let least = |of_library: bool| {
+        let rivals = variants.iter().zip(loads);
+        let rivals = rivals.filter(|(rival, _)| is_rival(rival, of_library));
+        rivals.filter_map(|(_, load)| *load).reduce(least_of_both)
+    };
+    let least = [least(false), least(true)];
     let is_beyond_another = |place: usize| {
-        let (variant, factor) = (&variants[place], factor(&variants[place]));
-        let own = loads[place].zip(least);
+        let variant = &variants[place];
+        let of_library = variant.own.is_none();
+        let own = loads[place].zip(least[usize::from(of_library)]);
         let own = own.filter(|(own, least)| are_beyond(*own, *least, factor));
         own.is_some_and(|(own, _)| {
             (0..variants.len()).any(|rival| {
-                loads[rival].is_some_and(|rival| are_beyond(own, rival, factor))
+                is_rival(&variants[rival], of_library)
+                    && loads[rival].is_some_and(|rival| are_beyond(own, rival, factor))
                     && stands_for(&variants[rival], variant, ranks, bytes)
             })
         })
     };
     (0..variants.len()).map(is_beyond_another).collect()
+}
+
+/// Whether a variant is compared with one that is of the library or ours. What shared memory does inside the nodes is
+/// in no count, so those who use it are nobody's rivals.
+fn is_rival(rival: &Variant, of_library: bool) -> bool {
+    match rival.own {
+        None => true,
+        Some(Own::Schedule(_)) => !of_library,
+        Some(Own::Node(_) | Own::Composed(_)) => false,
+    }
 }
 
 /// A load that is at most each of two.
@@ -72,12 +99,65 @@ pub(crate) fn ends(bytes: Range) -> [u64; 2] {
     [least, most.min(least.saturating_mul(16)).max(least)]
 }
 
-/// What one of the library's algorithms carries at each size; `None` where that is not known, or it does not run.
-pub(crate) fn loads(variant: &Variant, n_ranks: u32, sizes: [u64; 2]) -> Option<[Load; 2]> {
-    let (shape, segsize) = (variant.shape?, variant.name.segsize.unwrap_or(0));
-    // That it has as many nodes as ranks leaves out what is made for nodes alone.
-    let runs = variant.possible(n_ranks, n_ranks, sizes[1]);
-    runs.then(|| sizes.map(|bytes| shape.load(n_ranks, bytes, segsize)))
+/// What a variant carries at each size; `None` where that is not known, or it does not run.
+pub(crate) fn loads(variant: &Variant, extent: Extent, sizes: [u64; 2]) -> Option<[Load; 2]> {
+    let Extent { n_ranks, nodes } = extent;
+    let runs = match variant.own {
+        // That it has as many nodes as ranks leaves out what is made for nodes alone.
+        None => variant.possible(n_ranks, n_ranks, sizes[1]),
+        Some(Own::Node(_)) => nodes > 1,
+        Some(_) => variant.possible(n_ranks, nodes, sizes[1]),
+    };
+    let [first, last] = sizes.map(|bytes| load(variant, extent, bytes));
+    Some([first?, last?]).filter(|_| runs)
+}
+
+fn load(variant: &Variant, extent: Extent, bytes: u64) -> Option<Load> {
+    match variant.own {
+        None => {
+            let segsize = variant.name.segsize.unwrap_or(0);
+            Some(variant.shape?.load(extent.n_ranks, bytes, segsize))
+        }
+        Some(Own::Schedule(own)) => Some(path::load(&own, extent.n_ranks, bytes)),
+        Some(Own::Node(own)) => between_nodes(variant.collective, own, extent, bytes),
+        Some(Own::Composed(_)) => None,
+    }
+}
+
+/// What is carried from node to node, at the least; `None` where the library does as it chooses.
+fn between_nodes(
+    collective: Collective,
+    own: OnNodes,
+    Extent { n_ranks, nodes }: Extent,
+    bytes: u64,
+) -> Option<Load> {
+    let here = u64::from(n_ranks / nodes.max(1)).max(1);
+    // What one node has for another, or for all, of a collective that moves blocks.
+    let of_node = match collective {
+        Collective::Allgather => bytes.saturating_mul(here),
+        Collective::Alltoall => bytes.saturating_mul(here).saturating_mul(here),
+        _ => bytes,
+    };
+    match own {
+        OnNodes::Leaders(Crossing::Schedule(own)) => Some(path::load(&own, nodes, of_node)),
+        OnNodes::Lanes(Crossing::Schedule(own)) => {
+            let lanes = here.min(LANES_MOST as u64);
+            Some(path::load(&own, nodes, of_node.div_ceil(lanes)))
+        }
+        OnNodes::Direct(carriers) => {
+            let others = f64::from(nodes.saturating_sub(1));
+            let each = match carriers {
+                Carriers::Leader => of_node,
+                Carriers::Each => of_node / here,
+            };
+            Some(Load {
+                messages: others,
+                bytes: others * each as f64,
+            })
+        }
+        OnNodes::Leaders(Crossing::Library) | OnNodes::Lanes(Crossing::Library) => None,
+        OnNodes::Alone | OnNodes::Reading => None,
+    }
 }
 
 pub(crate) fn are_beyond(own: [Load; 2], rival: [Load; 2], factor: f64) -> bool {
@@ -147,36 +227,60 @@ mod tests {
         Range { lo, hi }
     }
 
+    /// Ranks alone on their nodes.
+    fn alone(n_ranks: u32) -> Extent {
+        Extent {
+            n_ranks,
+            nodes: n_ranks,
+        }
+    }
+
     /// The names of what is left out.
-    fn left_out(library: &str, collective: Collective, n_ranks: u32, lo: u64) -> Vec<String> {
+    fn left_out(
+        library: &str,
+        collective: Collective,
+        extent: Extent,
+        lo: u64,
+        family: Family,
+    ) -> Vec<String> {
         let library: Library = library.parse().unwrap();
         let variants = catalogue::variants(library, collective);
-        let absurd = absurd_of_any(&variants, n_ranks, range(lo));
-        let out = variants.iter().zip(absurd).filter(|(_, absurd)| *absurd);
+        let absurd = absurd_of_any(&variants, extent, range(lo));
+        let out = variants.iter().zip(absurd);
+        let out = out.filter(|(variant, absurd)| *absurd && variant.name.family == family);
         out.map(|(variant, _)| variant.name.to_string()).collect()
+    }
+
+    fn natives_left_out(
+        library: &str,
+        collective: Collective,
+        n_ranks: u32,
+        lo: u64,
+    ) -> Vec<String> {
+        left_out(library, collective, alone(n_ranks), lo, Family::Native)
     }
 
     #[test]
     fn a_broadcast_of_16_mib_to_4096_ranks_is_never_linear() {
-        let out = left_out("openmpi-4.1.4", Collective::Bcast, 4096, 16 << 20);
+        let out = natives_left_out("openmpi-4.1.4", Collective::Bcast, 4096, 16 << 20);
         for name in ["native:basic_linear", "native:pipeline", "native:chain"] {
             assert!(out.iter().any(|other| other == name), "{name}: {out:?}");
         }
         let pipelined = "native:pipeline:segsize=128KiB";
         assert!(!out.iter().any(|other| other == pipelined), "{out:?}");
-        let few = left_out("openmpi-4.1.4", Collective::Bcast, 32, 16 << 20);
+        let few = natives_left_out("openmpi-4.1.4", Collective::Bcast, 32, 16 << 20);
         assert!(few.is_empty(), "{few:?}");
     }
 
     #[test]
     fn rings_and_lines_of_thousands_are_left_out_for_short_messages_alone() {
-        let short = left_out("openmpi-5.0.11", Collective::Allreduce, 4096, 4096 * 8);
+        let short = natives_left_out("openmpi-5.0.11", Collective::Allreduce, 4096, 4096 * 8);
         assert!(!short.is_empty());
-        let long = left_out("openmpi-5.0.11", Collective::Allreduce, 4096, 1 << 30);
+        let long = natives_left_out("openmpi-5.0.11", Collective::Allreduce, 4096, 1 << 30);
         assert!(!long.iter().any(|name| name == "native:ring"), "{long:?}");
-        let short = left_out("mpich-5.0.2", Collective::Allgather, 4096, 8);
+        let short = natives_left_out("mpich-5.0.2", Collective::Allgather, 4096, 8);
         assert_eq!(short, ["native:ring"]);
-        let barrier = left_out("openmpi-4.1.4", Collective::Barrier, 1024, 0);
+        let barrier = natives_left_out("openmpi-4.1.4", Collective::Barrier, 1024, 0);
         assert_eq!(barrier, ["native:linear", "native:double_ring"]);
     }
 
@@ -186,7 +290,7 @@ mod tests {
             for collective in Collective::ALL {
                 for n_ranks in RANKS.into_iter().filter(|n| *n <= FEW_RANKS) {
                     for lo in SIZES {
-                        let out = left_out(library, collective, n_ranks, lo);
+                        let out = natives_left_out(library, collective, n_ranks, lo);
                         assert!(
                             out.is_empty(),
                             "{library} {collective} {n_ranks} {lo}: {out:?}"
@@ -204,7 +308,7 @@ mod tests {
                 let variants = catalogue::variants(library.parse().unwrap(), collective);
                 for n_ranks in RANKS {
                     for lo in SIZES {
-                        let absurd = absurd(&variants, n_ranks, range(lo));
+                        let absurd = absurd(&variants, alone(n_ranks), range(lo));
                         let drawn = || variants.iter().zip(&absurd).filter(|(_, out)| !**out);
                         assert!(!absurd[0], "default is always drawn");
                         let native = |v: &Variant| v.name.family == Family::Native;
@@ -215,12 +319,19 @@ mod tests {
                             "{collective} {n_ranks}"
                         );
                         let sizes = ends(range(lo));
-                        for (one, _) in drawn() {
-                            for (other, _) in drawn() {
-                                let both =
-                                    loads(one, n_ranks, sizes).zip(loads(other, n_ranks, sizes));
+                        let load = |variant| loads(variant, alone(n_ranks), sizes);
+                        let drawn: Vec<_> = drawn().map(|(one, _)| (one, load(one))).collect();
+                        for (one, own) in &drawn {
+                            let of_library = one.own.is_none();
+                            // Of few ranks ours may do anything.
+                            if !of_library && n_ranks <= FEW_RANKS {
+                                continue;
+                            }
+                            for (other, rival) in &drawn {
+                                let both = own.zip(*rival);
                                 let beyond = both.is_some_and(|(a, b)| are_beyond(a, b, ABSURD));
-                                let instead = stands_for(other, one, [n_ranks; 2], sizes[0]);
+                                let instead = is_rival(other, of_library)
+                                    && stands_for(other, one, [n_ranks; 2], sizes[0]);
                                 assert!(!(beyond && instead), "{} {}", one.name, other.name);
                             }
                         }
@@ -242,6 +353,70 @@ mod tests {
                     "{}",
                     variant.name
                 );
+            }
+        }
+    }
+
+    /// The reproduction: on thousands of nodes leaders pass a message on one by one.
+    #[test]
+    fn leaders_of_thousands_of_nodes_pass_nothing_on_one_by_one() {
+        for (nodes, ppn) in [(4096, 2), (4096, 64), (10_000, 2), (10_000, 128)] {
+            let extent = Extent {
+                n_ranks: nodes * ppn,
+                nodes,
+            };
+            for library in LIBRARIES {
+                let of =
+                    |collective, bytes| left_out(library, collective, extent, bytes, Family::Node);
+                let has = |out: &[String], name: &str| out.iter().any(|other| other == name);
+                let bcast = of(Collective::Bcast, 16 << 10);
+                assert!(
+                    has(&bcast, "node:shm+chain:segsize=4KiB"),
+                    "{library} {bcast:?}"
+                );
+                assert!(!has(&bcast, "node:shm+binomial"), "{bcast:?}");
+                let allreduce = of(Collective::Allreduce, 4 << 10);
+                assert!(has(&allreduce, "node:shm+ring"), "{library} {allreduce:?}");
+                assert!(!has(&allreduce, "node:shm+recursive_doubling"));
+                // With more ranks on each node the bytes of an allgather outweigh its messages.
+                let allgather = of(Collective::Allgather, 1);
+                let is_short = ppn == 2;
+                assert_eq!(
+                    has(&allgather, "node:shm+direct"),
+                    is_short,
+                    "{library} {allgather:?}"
+                );
+                // Of a long message each hop carries little beside the whole.
+                let long = of(Collective::Bcast, 256 << 20);
+                assert!(!has(&long, "node:shm+chain:segsize=256KiB"), "{long:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_total_and_leaves_something_of_ours_wherever_there_was_something() {
+        for library in LIBRARIES {
+            for collective in Collective::ALL {
+                let variants = catalogue::variants(library.parse().unwrap(), collective);
+                for nodes in (0..=20).step_by(2).map(|bits| 1u32 << bits) {
+                    for ppn in [1, 3, 64, 4096] {
+                        let n_ranks = nodes.saturating_mul(ppn);
+                        let extent = Extent { n_ranks, nodes };
+                        for lo in (0..=40).step_by(5).map(|bits| 1u64 << bits).chain([0]) {
+                            let absurd = absurd(&variants, extent, range(lo));
+                            let named = format!("{library} {collective} {nodes} {ppn} {lo}");
+                            assert!(!absurd[0], "{named}");
+                            let left = |family| {
+                                let of = variants.iter().zip(&absurd);
+                                let mut of = of.filter(|(one, _)| one.name.family == family);
+                                of.clone().next().is_none() || of.any(|(_, absurd)| !absurd)
+                            };
+                            assert!(left(Family::Native) && left(Family::P2p), "{named}");
+                            // The same again, whatever was asked before.
+                            assert_eq!(absurd, super::absurd(&variants, extent, range(lo)));
+                        }
+                    }
+                }
             }
         }
     }

@@ -216,11 +216,7 @@ impl Model {
                 let wanted = |variant: &Variant| {
                     let family = variant.name.family;
                     (family == Family::Default || families.contains(&family))
-                        && variant.possible(
-                            most_ranks(&cell),
-                            least_u32(cell.nodes.last()),
-                            cell.bytes.last(),
-                        )
+                        && variant.possible(most_ranks(&cell), most_nodes(&cell), cell.bytes.last())
                 };
                 let worth = priors[which].worth_drawing(&cell);
                 let drawn: Vec<&String> = known[which]
@@ -391,6 +387,15 @@ fn is_reached(of_nodes: Range, of_ppn: Range, nodes: u64, ppn: u64) -> bool {
 /// The most ranks that a communicator of this cell can have.
 fn most_ranks(cell: &Cell) -> u32 {
     least_u32(cell.nodes.last().saturating_mul(cell.ppn.last()))
+}
+
+/// The most nodes that it can have. Where they hold several ranks there are fewer of them than ranks.
+fn most_nodes(cell: &Cell) -> u32 {
+    let nodes = least_u32(cell.nodes.last());
+    match cell.ppn.last() {
+        1 => nodes,
+        _ => nodes.min(u32::MAX / 2),
+    }
 }
 
 fn least_u32(value: u64) -> u32 {

@@ -17,9 +17,8 @@ pub mod simulated;
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::algorithm::schedule::Step;
-use crate::bound;
-use crate::catalogue::{Crossing, OnNodes, Own, Scheduled, Variant};
+use crate::bound::{self, Extent};
+use crate::catalogue::{Crossing, OnNodes, Own, Variant};
 use crate::library::Library;
 use crate::node::between::{self, Between};
 use crate::settings::Settings;
@@ -28,11 +27,9 @@ use crate::space::Cell;
 use place::Place;
 use rivals::{differs, least_ranks, most_ranks};
 
-/// What a library's algorithm may cost by its shape beside another, at the least; the simulator, which a smaller
-/// factor is meant for, knows nothing of these.
+/// What a variant may cost by its shape beside another, at the least: the simulator, which a smaller factor is meant
+/// for, knows the machine.
 const SHAPES_FACTOR: f64 = 10.0;
-/// Shapes are looked at with at most so many ranks; what is hopeless there is so with more.
-const RANKS_LOOKED_AT: u64 = 128;
 
 /// The prior over one collective's variants.
 pub struct Prior<'a> {
@@ -42,16 +39,7 @@ pub struct Prior<'a> {
     /// What costs more than so many times as much as another variant is hopeless.
     factor: f64,
     simulated: HashMap<Place, &'a BTreeMap<String, f64>>,
-    works: HashMap<(usize, usize, usize, usize), Work>,
-    hopeless: HashMap<([u32; 2], u64, u64), Vec<bool>>,
-}
-
-/// What a schedule of ours costs its busiest rank.
-#[derive(Clone, Copy)]
-struct Work {
-    messages: f64,
-    /// Bytes sent or received, in blocks of the message.
-    blocks: f64,
+    hopeless: HashMap<(Extent, u32, u64, u64), Vec<bool>>,
 }
 
 impl<'a> Prior<'a> {
@@ -66,7 +54,6 @@ impl<'a> Prior<'a> {
             sizes: variants.iter().map(sizes).collect(),
             factor: settings.hopeless_factor_on(library),
             simulated: simulated.unwrap_or_default(),
-            works: HashMap::new(),
             hopeless: HashMap::new(),
         }
     }
@@ -74,17 +61,13 @@ impl<'a> Prior<'a> {
     /// The places of the variants that are worth drawing in a cell where they are possible.
     pub fn worth_drawing(&mut self, cell: &Cell) -> Vec<bool> {
         let by_shape = self.hopeless(cell).to_vec();
-        let hopeless: Vec<bool> = match self.simulated.get(&Place::of(cell)) {
-            Some(slower) => {
-                let slow = |(variant, by_shape): (&Variant, bool)| {
-                    let slower = slower.get(&variant.name.to_string());
-                    slower.is_some_and(|slower| *slower > self.factor)
-                        || (by_shape && variant.shape.is_some())
-                };
-                self.variants.iter().zip(by_shape).map(slow).collect()
-            }
-            None => by_shape,
+        let slower = self.simulated.get(&Place::of(cell));
+        // The simulator has seen few ranks, and nothing of what runs over shared memory.
+        let is_slow = |(variant, by_shape): (&Variant, bool)| {
+            let slower = slower.and_then(|slower| slower.get(&variant.name.to_string()));
+            by_shape || slower.is_some_and(|slower| *slower > self.factor)
         };
+        let hopeless = self.variants.iter().zip(by_shape).map(is_slow);
         let all = self.variants.iter().zip(hopeless).zip(&self.sizes);
         all.map(|((variant, hopeless), sizes)| {
             let schedule = variant.own.as_ref().and_then(Own::schedule);
@@ -99,54 +82,28 @@ impl<'a> Prior<'a> {
         .collect()
     }
 
+    /// By the least ranks and nodes of the cell: what is hopeless there is so with more.
     fn hopeless(&mut self, cell: &Cell) -> &[bool] {
-        let n_ranks = least_ranks(cell).clamp(1, RANKS_LOOKED_AT) as u32;
-        let ranks = [n_ranks, most_ranks(cell)];
-        let key = (ranks, cell.bytes.lo, cell.bytes.last());
+        let least = |number: u64| u32::try_from(number.max(1)).unwrap_or(u32::MAX);
+        let extent = Extent {
+            n_ranks: least(least_ranks(cell)),
+            nodes: least(cell.nodes.lo),
+        };
+        let most = most_ranks(cell);
+        let key = (extent, most, cell.bytes.lo, cell.bytes.last());
         if !self.hopeless.contains_key(&key) {
             let sizes = bound::ends(cell.bytes);
-            let loads: Vec<Option<[Load; 2]>> = (0..self.variants.len())
-                .map(|place| self.loads(place, n_ranks, sizes))
+            let loads: Vec<Option<[Load; 2]>> = self
+                .variants
+                .iter()
+                .map(|variant| bound::loads(variant, extent, sizes))
                 .collect();
-            let factor = |variant: &Variant| match variant.shape {
-                Some(_) => self.factor.max(SHAPES_FACTOR),
-                None => self.factor,
-            };
+            let factor = self.factor.max(SHAPES_FACTOR);
+            let ranks = [extent.n_ranks, most];
             let found = bound::beyond_others(self.variants, &loads, factor, ranks, sizes[0]);
             self.hopeless.insert(key, found);
         }
         &self.hopeless[&key]
-    }
-
-    fn loads(&mut self, place: usize, n_ranks: u32, sizes: [u64; 2]) -> Option<[Load; 2]> {
-        if self.variants[place].shape.is_some() {
-            return bound::loads(&self.variants[place], n_ranks, sizes);
-        }
-        let Work { messages, blocks } = self.work(place, n_ranks as usize)?;
-        Some(sizes.map(|size| Load {
-            messages,
-            bytes: blocks * size as f64,
-        }))
-    }
-
-    /// `None` where the busiest rank says little about the whole (in trees with a root it is the
-    /// depth that costs), and where the variant does not run on so many ranks.
-    fn work(&mut self, place: usize, n_ranks: usize) -> Option<Work> {
-        let variant = &self.variants[place];
-        let (own, ranks) = (*variant.own.as_ref()?.schedule()?, n_ranks as u32);
-        let values = own.values;
-        if own.row().pattern.has_root() || !variant.possible(ranks, ranks, u64::MAX) {
-            return None;
-        }
-        let key = (own.place(), values.radix, values.window, n_ranks);
-        let count = || {
-            let ranks = [0, n_ranks - 1].map(|rank| work_of(&own, rank, n_ranks));
-            Work {
-                messages: ranks[0].messages.max(ranks[1].messages),
-                blocks: ranks[0].blocks.max(ranks[1].blocks),
-            }
-        };
-        Some(*self.works.entry(key).or_insert_with(count))
     }
 }
 
@@ -175,31 +132,6 @@ fn sizes(variant: &Variant) -> (u64, u64) {
     meant
         .reduce(|(least, most), (lo, hi)| (least.min(lo), most.max(hi)))
         .unwrap_or((0, 0))
-}
-
-/// What one rank sends or receives, whichever is more, of a message in one piece.
-fn work_of(own: &Scheduled, rank: usize, n_ranks: usize) -> Work {
-    let row = own.row();
-    let schedule = (row.schedule)(row.case(rank, n_ranks, 0, own.values, 0));
-    let parts = schedule.parts_per_block as f64;
-    let (mut sent, mut received) = ((0u64, 0u64), (0u64, 0u64));
-    for step in schedule.steps {
-        match step {
-            Step::Send { what, .. } => {
-                sent.0 += 1;
-                sent.1 += what.count() as u64;
-            }
-            Step::Receive { into, .. } => {
-                received.0 += 1;
-                received.1 += into.count() as u64;
-            }
-            Step::Reduce { .. } | Step::Copy { .. } => {}
-        }
-    }
-    Work {
-        messages: sent.0.max(received.0) as f64,
-        blocks: sent.1.max(received.1) as f64 / parts,
-    }
 }
 
 #[cfg(test)]
@@ -242,6 +174,8 @@ mod tests {
         assert!(has(&long, "p2p:ring"));
         let few = drawn(Collective::Allreduce, (64, 256), (5, 9));
         assert!(has(&few, "p2p:ring"));
+        // That one needs an element for each rank.
+        let short = drawn(Collective::Allreduce, (4096, 8192), (513, 1025));
         assert!(has(&short, "default") && !has(&short, "native:ring"));
         assert!(has(&long, "native:ring") && has(&few, "native:ring"));
     }

@@ -20,6 +20,7 @@
 mod machine;
 pub use machine::{Cores, Impossible, Link, Machine};
 
+pub mod path;
 pub mod symmetry;
 
 mod rank;

@@ -129,6 +129,14 @@ impl Own {
         }
     }
 
+    /// Whether what a rank needs for a call depends on its root: a program does, and so do a composition's parts.
+    pub fn depends_on_root(&self) -> bool {
+        match self {
+            Own::Schedule(_) | Own::Composed(_) => true,
+            Own::Node(on_nodes) => matches!(on_nodes.crossing(), Some(Crossing::Schedule(_))),
+        }
+    }
+
     /// The schedule, of a variant that is nothing else.
     pub fn schedule(&self) -> Option<&Scheduled> {
         match self {

@@ -2,21 +2,21 @@
 
 use std::collections::HashMap;
 
-/// What the ranks agree on before a variant's first call with a root and a size class: that all of them have what it
-/// needs, or that none runs it there.
+/// What the ranks agree on before a variant's first call with a size class, and with a root where that matters: that all
+/// of them have what it needs, or that none runs it there.
 #[derive(Clone, Debug, Default)]
 pub struct Rooms {
-    /// By variant, of its last root.
+    /// By variant, of the root that was asked for last.
     last: Vec<Classes>,
-    /// The same of other roots.
-    others: HashMap<(u16, u32), Classes>,
+    /// By variant and root.
+    all: HashMap<(u16, u32), Classes>,
 }
 
 /// The calls that are made ready together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
     pub variant: u16,
-    /// 0 where there is none.
+    /// 0 where there is none, or where it makes no difference.
     pub root: u32,
     pub bytes: u64,
 }
@@ -48,48 +48,38 @@ impl Rooms {
 
     #[cold]
     fn look_up(&mut self, class: Class) -> Option<bool> {
-        let Class { variant, root, .. } = class;
-        let last = self.last.get(usize::from(variant));
-        let last = last.filter(|last| last.root == root);
-        let Classes { ready, failed, .. } = *last.or_else(|| self.others.get(&(variant, root)))?;
-        // It becomes the last one; without memory it is found here all the same.
-        if self.reserve(class) {
-            self.of_root(class);
+        let known = *self.all.get(&(class.variant, class.root))?;
+        // Without memory it is found here all the same.
+        if let Some(last) = self.last.get_mut(usize::from(class.variant)) {
+            *last = known;
         }
+        let Classes { ready, failed, .. } = known;
         ((ready | failed) & class.bit() != 0).then_some(ready & class.bit() != 0)
     }
 
     /// Whether there is memory to note what is agreed for a class.
     pub fn reserve(&mut self, class: Class) -> bool {
         let missing = (usize::from(class.variant) + 1).saturating_sub(self.last.len());
-        self.others.try_reserve(2).is_ok() && self.last.try_reserve(missing).is_ok()
+        self.all.try_reserve(1).is_ok() && self.last.try_reserve(missing).is_ok()
     }
 
     /// Keeps what was agreed, for which there is memory.
     pub fn agree(&mut self, class: Class, ready: bool) {
-        let of_root = self.of_root(class);
+        let Class { variant, root, .. } = class;
+        let fresh = Classes {
+            root,
+            ..Classes::default()
+        };
+        let of_root = self.all.entry((variant, root)).or_insert(fresh);
         match ready {
             true => of_root.ready |= class.bit(),
             false => of_root.failed |= class.bit(),
         }
-    }
-
-    /// The classes of the class's root, which becomes the variant's last one.
-    fn of_root(&mut self, Class { variant, root, .. }: Class) -> &mut Classes {
         let place = usize::from(variant);
         if self.last.len() <= place {
             self.last.resize(place + 1, Classes::default());
         }
-        if self.last[place].root != root {
-            let fresh = Classes {
-                root,
-                ..Classes::default()
-            };
-            let known = self.others.remove(&(variant, root)).unwrap_or(fresh);
-            let last = std::mem::replace(&mut self.last[place], known);
-            self.others.insert((variant, last.root), last);
-        }
-        &mut self.last[place]
+        self.last[place] = *of_root;
     }
 }
 

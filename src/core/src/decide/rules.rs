@@ -5,8 +5,9 @@ use std::time::Duration;
 use bincode::{Decode, Encode};
 
 use crate::algorithm::pattern::Pattern;
-use crate::bound;
+use crate::bound::{self, Extent};
 use crate::catalogue::{self, Crossing, Facts, Need, OnNodes, Own, Steering, Unmet, Variant};
+use crate::classify::Layout;
 use crate::collective::{Collective, MessageSize};
 use crate::library::Library;
 use crate::node::between::LANES_MOST;
@@ -263,7 +264,8 @@ impl Rules {
     /// For each of a collective's variants whether its cost in a cell is known to be absurd on so many ranks.
     fn absurd(&self, cell: &Cell, membership: Membership) -> Vec<bool> {
         let variants = &self.variants[cell.collective.index()];
-        bound::absurd(variants, membership.layout.n_ranks, cell.bytes)
+        let Layout { n_ranks, nodes, .. } = membership.layout;
+        bound::absurd(variants, Extent { n_ranks, nodes }, cell.bytes)
     }
 
     /// What runs in a cell when nothing is sampled.
@@ -501,6 +503,85 @@ mod tests {
                 }
             }
             assert!(judged.iter().all(|of| *of > 0), "{collective} {judged:?}");
+        }
+    }
+
+    /// So many nodes of two ranks, and the cell of a broadcast of 16 KiB there, in rules for many nodes.
+    fn bcast_on(rules: &Rules, nodes: u32) -> (u32, Membership) {
+        let mut cells = rules.terms.cells.cells();
+        let holds = |cell: &Cell| cell.contains(Collective::Bcast, 16 << 10, nodes.into(), 2);
+        let place = cells
+            .position(|cell| holds(&cell))
+            .expect("the space has it");
+        let ranks = (0..2 * nodes).map(|rank| rank / 2);
+        (place as u32, Membership::of(ranks))
+    }
+
+    fn of_many_nodes(best: &str) -> Rules {
+        let of_few = rules();
+        let library: Library = "openmpi-4.1.4".parse().expect("it is known");
+        let settings = Settings::default();
+        let mut model = Model::initial_within(&settings, library, "none", 10_000, 2);
+        for entry in &mut model.cells {
+            if entry.cell.collective == Collective::Bcast {
+                entry.best = best.to_owned();
+            }
+        }
+        let terms = JobTerms {
+            cells: CellTable::new(&model, library),
+            ..of_few.terms
+        };
+        Rules::new(terms, library, Telling::Needed)
+    }
+
+    const CHAIN: &str = "node:shm+chain:segsize=4KiB";
+
+    #[test]
+    fn a_fresh_job_on_a_thousand_nodes_and_more_draws_no_chain_of_their_leaders() {
+        let rules = of_many_nodes("default");
+        let agreed = Agreed::of([1, 0, 0, 0, 0]);
+        let drawn = |nodes| {
+            let (place, membership) = bcast_on(&rules, nodes);
+            let drawn = rules.weights(place, membership, agreed);
+            let name = |(variant, _): &(u16, f64)| {
+                let known = rules.variant(Collective::Bcast, *variant);
+                known.name.to_string()
+            };
+            drawn.iter().map(name).collect::<Vec<_>>()
+        };
+        for nodes in [1000, 4096, 10_000] {
+            let drawn = drawn(nodes);
+            assert!(
+                !drawn.iter().any(|name| name == CHAIN),
+                "{nodes}: {drawn:?}"
+            );
+            assert!(
+                drawn.iter().any(|name| name == "node:shm+binomial"),
+                "{drawn:?}"
+            );
+        }
+        assert!(
+            drawn(8).iter().any(|name| name == CHAIN),
+            "few nodes try it"
+        );
+    }
+
+    #[test]
+    fn what_won_on_a_thousand_nodes_does_not_run_on_ten_thousand() {
+        let rules = of_many_nodes(CHAIN);
+        let best = |nodes| {
+            let (place, membership) = bcast_on(&rules, nodes);
+            let best = rules.best(place, membership);
+            // Each rank finds it by itself, in whatever order it asks.
+            let other = of_many_nodes(CHAIN);
+            assert_eq!(best, other.best(place, membership), "{nodes}");
+            rules.variant(Collective::Bcast, best).name.to_string()
+        };
+        for nodes in [4096, 10_000] {
+            assert_eq!(best(nodes), "default", "{nodes}");
+        }
+        for nodes in [2, 8, 64] {
+            assert_eq!(best(nodes), CHAIN, "{nodes}");
         }
     }
 }

@@ -360,7 +360,10 @@ impl Agent {
         }
         let class = Class {
             variant: chosen.variant + 1000 * call.collective.index() as u16,
-            root: job.root(act),
+            root: match job.rules.variant(call.collective, chosen.variant).own {
+                Some(own) if !own.depends_on_root() => 0,
+                _ => job.root(act),
+            },
             bytes: call.bytes,
         };
         match seat.rooms.known(class) {
