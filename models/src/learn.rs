@@ -20,7 +20,7 @@ use cells::Cells;
 
 pub(crate) use cells::merged;
 
-pub use context::Context;
+pub use context::{Context, Veto};
 
 /// What a training found.
 #[derive(Clone, Debug)]

@@ -21,4 +21,4 @@ pub mod watching;
 pub mod learn;
 pub mod statistics;
 
-pub use learn::{Context, LearnError, Learned, learn};
+pub use learn::{Context, LearnError, Learned, Veto, learn};

@@ -5,6 +5,7 @@ use colltune_core::library::Library;
 use colltune_core::model::Model;
 use colltune_core::select::mix;
 use colltune_core::settings::Settings;
+use colltune_core::space::Cell;
 
 use crate::predict::Predictor;
 use crate::spent::Spent;
@@ -26,6 +27,17 @@ pub struct Context<'a> {
     pub spent: Option<&'a Spent>,
     /// Who speaks for cells and variants without data; `None`: the one that `predictor` of the settings names.
     pub predictor: Option<&'a dyn Predictor>,
+    /// What whole programs refuted.
+    pub vetoes: &'a [Veto],
+}
+
+/// A choice with which a whole program was slower. The evidence from before is not handed to a training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Veto {
+    pub cell: Cell,
+    pub variant: String,
+    /// Whether it is not even tried again.
+    pub is_for_good: bool,
 }
 
 impl<'a> Context<'a> {
@@ -41,6 +53,7 @@ impl<'a> Context<'a> {
             runs_before: 0,
             spent: None,
             predictor: None,
+            vetoes: &[],
         }
     }
 }

@@ -245,6 +245,7 @@ fn what_a_wrong_prior_speaks_against_is_drawn_a_little_and_where_it_is_the_faste
         runs_before: 0,
         spent: None,
         predictor: None,
+        vetoes: &[],
     };
     let sampled: Vec<usize> = kept.iter().copied().chain([disfavoured]).collect();
     let second = learn(&evidence(&sampled, 10), context).unwrap();
@@ -298,6 +299,7 @@ fn a_new_variant_reopens_a_settled_cell() {
         runs_before: 9,
         spent: None,
         predictor: None,
+        vetoes: &[],
     };
     let second = learn(&evidence, context).unwrap();
     let cell = of_shape(&second.statistics, 64);
@@ -481,6 +483,7 @@ fn what_runs_before_a_shift_said_is_forgotten_within_four_runs() {
         runs_before: 13,
         spent: None,
         predictor: None,
+        vetoes: &[],
     };
     let learned = learn(&evidence, context).unwrap();
     assert_eq!(of_shape(&learned.statistics, 64).best, "default");
@@ -520,6 +523,7 @@ fn a_default_that_became_faster_than_the_choice_is_noticed_and_taken_back() {
         runs_before: 10,
         spent: None,
         predictor: None,
+        vetoes: &[],
     };
     let learned = learn(&evidence, context).unwrap();
     let cell = of_shape(&learned.statistics, 64);

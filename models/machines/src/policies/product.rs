@@ -54,6 +54,7 @@ impl Learner for Database<'_> {
             runs_before: self.runs,
             spent: None,
             predictor: None,
+            vetoes: &[],
         };
         let (model, claims, nothing_to_gain) = match learn(&self.evidence, context) {
             Ok(learned) => {
