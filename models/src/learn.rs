@@ -22,7 +22,7 @@ use cells::Cells;
 
 pub(crate) use cells::merged;
 
-pub use context::Context;
+pub use context::{Context, Veto};
 pub use control::Control;
 
 /// What a training found.

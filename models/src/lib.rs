@@ -23,4 +23,4 @@ pub mod watching;
 pub mod learn;
 pub mod statistics;
 
-pub use learn::{Context, Control, LearnError, Learned, learn};
+pub use learn::{Context, Control, LearnError, Learned, Veto, learn};

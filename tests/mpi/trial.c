@@ -1,5 +1,6 @@
 // trial LOG CALLS FAIL_AT WAIT_AT PIPE: writes a line into LOG each time it is run, "with" or "without" the tuner, and
-// makes CALLS small allreduces. Its run number FAIL_AT fails; WAIT_AT opens PIPE and never ends.
+// makes CALLS small allreduces. TRIAL_SLEEPS_IN names a mode of the tuner in which the program sleeps for three seconds,
+// as one that loses elsewhere what its collectives gain. Its run number FAIL_AT fails; WAIT_AT opens PIPE and never ends.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,8 @@ int main(int argc, char **argv) {
         double mine = rank, sum;
         MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
+    const char *mode = getenv("COLLTUNE_MODE"), *sleeps_in = getenv("TRIAL_SLEEPS_IN");
+    if (mode && sleeps_in && !strcmp(mode, sleeps_in)) sleep(3);
     int fails = rank == 0 && run == atoi(argv[3]);
     if (fails) fprintf(stderr, "the mesh is tangled\n");
     MPI_Finalize();

@@ -377,6 +377,59 @@ fn a_tuning_of_a_program_with_a_slow_default_says_what_it_gained_and_how_to_go_o
     assert_eq!(bare, 3, "{log:?}");
 }
 
+/// The default takes a millisecond more in each call, and yet the program is slower with what is faster: it sleeps.
+#[test]
+fn a_program_that_is_slower_with_what_was_chosen_has_the_last_word() {
+    const CHOSEN: &str = "native:recursive_doubling";
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let line = Line {
+        is_slow: true,
+        ..Line::new(mpi, 400)
+    };
+    let natives = catalogue::variants(mpi.library(), Collective::Allreduce).into_iter();
+    let natives = natives.map(|variant| variant.name.to_string());
+    let others: Vec<String> = natives
+        .filter(|name| name.starts_with("native:") && name != CHOSEN)
+        .collect();
+    let decided = format!("families = [\"native\"]\nexclude = {others:?}\n");
+    std::fs::write(line.path("db").join("colltune.toml"), decided).unwrap();
+    let run = |options: &[&str]| {
+        let mut command = line.command(options);
+        Said::of(command.env("TRIAL_SLEEPS_IN", "exploit").output().unwrap())
+    };
+    let said = run(&["tune", "--no-calibration", "--batch", "5", "-n", "3"]);
+    said.exits(
+        0,
+        &[
+            "With colltune the program is SLOWER",
+            "is out of force: generation",
+            "No tables were written.",
+            "Run the program as before",
+        ],
+    );
+    assert!(!said.stdout.contains("colltune run --db"), "{said:#?}");
+    assert!(!line.path("db").join("tables").exists());
+    // What is in force for it is the default again, and the report says what the program said.
+    let told = Command::new(colltune())
+        .args(["report", "--json", "--db"])
+        .arg(line.path("db"))
+        .output()
+        .unwrap();
+    let told: Value = serde_json::from_slice(&told.stdout).expect("nothing but JSON on stdout");
+    let head = &told["head"];
+    assert_eq!(head["cells_tuned"], 0, "{head}");
+    let verdict = &head["verdicts"][0];
+    assert!(verdict["high"].as_f64().unwrap() < 1.0, "{verdict}");
+    assert_eq!(verdict["program"], "trial");
+    assert_eq!(verdict["choices"][0]["variant"], CHOSEN);
+    assert_eq!(head["runs"]["by_mode"]["bare"], 3, "{head}");
+    // With nothing chosen the same program is as fast as without, and nothing more is taken back.
+    let said = run(&["compare", "-n", "1", "--json"]);
+    said.exits(0, &["\"vetoed\":[]"]);
+}
+
 /// Ctrl-C for the command behind `timeout`, which passes it on.
 fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).expect("it runs");

@@ -58,6 +58,7 @@ fn is_possible(run: &JobSummary) -> bool {
         are_times(one.seconds) && are_shares(one.tuned_share, one.waiting_share) && of_sizes
     });
     fits && is_time(run.wall_s)
+        && run.whole_s.is_none_or(is_time)
         && are_times(run.collectives_s)
         && are_times(run.overhead_s)
         && of_collectives

@@ -10,10 +10,9 @@ use colltune_core::calibration::Calibration;
 use colltune_core::context::DataKey;
 use colltune_core::library::Library;
 use colltune_core::prior::ratios;
-use colltune_core::prior::simulated::{Simulated, Work};
+use colltune_core::prior::simulated::Simulated;
 use colltune_core::settings::{self, Settings};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text, site};
-use rayon::prelude::*;
 
 pub(crate) use crate::error::at;
 pub use crate::error::{DbError, in_shell};
@@ -221,33 +220,6 @@ impl Database {
     /// Where it is said how all variants compare there.
     fn ratios(&self, key: impl Into<DataKey>) -> PathBuf {
         self.library(key).join(ratios::FILE)
-    }
-
-    /// Publishes a calibration, and what the simulator finds from it in the cells of the settings.
-    ///
-    /// Errors: `Lock` while somebody trains; `Io` naming what cannot be written.
-    pub fn calibrate(
-        &self,
-        library: Library,
-        calibration: &Calibration,
-        settings: &Settings,
-    ) -> Result<Simulated, DbError> {
-        let _lock = Lock::take(&self.lock_path())?;
-        let folder = self.library(library);
-        let folder = self.make_folder(&folder)?;
-        let file = colltune_core::calibration::FILE;
-        write::atomically(&folder, file, calibration.to_toml().as_bytes())?;
-        let machine = calibration.machine();
-        let work = Work::new(&settings.space, library, &machine);
-        // One part at a time: the first take longest.
-        let parts = (0..work.n_parts()).into_par_iter().with_max_len(1);
-        let found = parts.map(|part| work.part(part)).collect::<Vec<_>>();
-        let found = Simulated::new(library, found);
-        write::atomically(&folder, ratios::FILE, found.ratios_to_json().as_bytes())?;
-        // Last, since who finds it there does not calibrate again.
-        let file = colltune_core::prior::simulated::FILE;
-        write::atomically(&folder, file, found.to_json().as_bytes())?;
-        Ok(found)
     }
 
     /// What the simulator found for each library that was calibrated. A file that cannot be used
@@ -460,7 +432,7 @@ mod tests {
         let mut settings = Settings::from_toml(text).unwrap();
         let blocks = &mut settings.space.blocks;
         blocks.retain(|block| block.collective == Collective::Allreduce);
-        let found = db.calibrate(library, &calibration, &settings).unwrap();
+        let found = db.calibrate(library, &calibration, &settings, "").unwrap();
         let read = || db.settings().unwrap().simulated.remove(&library);
         assert_eq!(read().as_ref(), Some(&found));
         fs::write(db.ratios(library), "{}").unwrap();

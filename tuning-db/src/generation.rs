@@ -25,6 +25,7 @@ use crate::check_word::check_word;
 use crate::database::{CURRENT, Database, DbError, at};
 use crate::folder::Folder;
 use crate::passed::Passed;
+use crate::verdicts::Verdicts;
 use crate::write;
 
 /// The version of the layouts of `cells.json` and `meta.json`; those of version 1 are read, too.
@@ -158,6 +159,7 @@ pub(crate) fn shaped_by(
     settings: &Settings,
     seed: u64,
     evidence: u64,
+    verdicts: &Verdicts,
 ) -> String {
     let simulated = settings.simulated.get(&key.library);
     let both = |found: &Simulated| found.to_json() + &found.ratios_to_json();
@@ -181,6 +183,7 @@ pub(crate) fn shaped_by(
         calibration.unwrap_or_default(),
         names.join(" "),
         format!("{seed} {evidence:016x}"),
+        verdicts.shapes(),
     ];
     format!("{:016x}", check_word(all.join("\n").as_bytes()))
 }

@@ -15,9 +15,10 @@
 //! DB/KEY/evidence/       *.parquet, immutable: what each run says of each variant, for ever; each lists in its footer
 //!                        the runs that it speaks of, with the records behind them
 //! DB/KEY/generations/NNNNNN/  probabilities.json, cells.json, meta.json
+//! DB/KEY/verdicts.json   what whole programs said of the choices, and what that vetoes
 //! DB/KEY/CURRENT         the number of the generation in force
 //! DB/LIBRARY/            calibration.toml, what `colltune calibrate` measured, and what the simulator finds from that:
-//!                        prior.json and ratios.json
+//!                        prior.json and ratios.json; prior.parts.json while that is not finished
 //! DB/tune/               HASH.json and HASH.lock of each line that `colltune tune` tunes
 //! DB/tables/KEY/         tables for jobs without colltune, written by `colltune tune`
 //! ```
@@ -27,10 +28,12 @@
 //! Modules stand in the order of the data: where things are ([`database`], [`folder`], [`write`]), who may change them
 //! ([`share`], [`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), whose they were ([`runs`], [`owners`],
 //! [`dropped`]), the raw data ([`partition`], whose records [`coverage`]
-//! counts, and whose [`calls`] can be looked at, or all of a [`job`]), what it says (`gather`, `reduce`, [`evidence`]), what is learned from that ([`generation`], [`train`]) and
+//! counts, and whose [`calls`] can be looked at, or all of a [`job`]), what it says (`gather`, `reduce`, [`evidence`]), what whole programs said of what was learned
+//! ([`verdicts`]), what is learned from that ([`generation`], [`train`]) and
 //! what is only counted ([`passed`]); last what is published for everybody's jobs ([`site`]).
 #![forbid(unsafe_code)]
 
+mod calibration;
 pub mod check_word;
 pub mod database;
 mod error;
@@ -68,11 +71,14 @@ pub mod manage;
 pub mod passed;
 pub mod site;
 pub mod train;
+pub mod verdicts;
 
 pub mod test_support;
 
+pub use calibration::line_word;
 pub use colltune_core::context::DataKey;
 pub use database::{Database, DbError, in_shell};
 pub use generation::{Generation, Meta};
 pub use passed::Passed;
 pub use train::{LibraryReport, TrainOptions, TrainReport, train};
+pub use verdicts::{CellChoice, ProgramVerdict, Verdicts};

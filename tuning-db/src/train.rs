@@ -21,6 +21,7 @@ use crate::gather;
 use crate::generation::{self, Generation, Meta, shaped_by};
 use crate::ingest::{IngestReport, Ingested, ingest, stale_before};
 use crate::lock::Lock;
+use crate::verdicts::Verdicts;
 use crate::{runs, write};
 
 /// What the caller of a training decides.
@@ -170,7 +171,9 @@ impl Training<'_> {
         } = *self;
         let seed = options.seed.or(settings.seed).unwrap_or(1);
         let before = self.generation_before();
-        let shaped_by = shaped_by(db, key, settings, seed, store.check_word());
+        let verdicts = Verdicts::of(db, key)?;
+        let vetoes = verdicts.vetoes();
+        let shaped_by = shaped_by(db, key, settings, seed, store.check_word(), &verdicts);
         if let Some(meta) = &before.meta
             && !options.force
             && meta.shaped_by == shaped_by
@@ -179,7 +182,11 @@ impl Training<'_> {
         }
         (self.progress)(&format!("{key}: reading the evidence"));
         let started = Instant::now();
-        let said = store.read(key.library, self.warnings);
+        let mut said = store.read(key.library, self.warnings);
+        let began = said.started_unix_ms();
+        verdicts.filter(&mut said.evidence, key.library, |run| {
+            began.get(run as usize).copied().flatten()
+        });
         (self.progress)(&format!("{key}: learning from {} runs", said.runs.len()));
         let machine = db.machine(settings);
         let number = Generation::next_number(db, key)?;
@@ -196,6 +203,7 @@ impl Training<'_> {
             copies: &said.copies,
             spent: Some(&spent),
             predictor: None,
+            vetoes: &vetoes,
         };
         let learned = learn(&said.evidence, context).map_err(|error| DbError::Learn {
             key: key.clone(),
@@ -346,8 +354,12 @@ fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool)
 mod tests {
     use std::fs;
 
+    use colltune_core::collective::Collective;
+    use colltune_core::space::Cell;
+
     use super::*;
     use crate::test_support::{LIBRARY, Run as Job};
+    use crate::verdicts::{CellChoice, ProgramVerdict};
     use crate::write::interruption;
 
     fn job(number: u64) -> Job {
@@ -433,5 +445,80 @@ mod tests {
     #[test]
     fn a_training_that_is_stopped_at_any_odd_write_is_finished_rightly_by_the_next() {
         a_training_that_is_stopped_is_finished_rightly_by_the_next(1);
+    }
+
+    /// What is chosen, with the share of the draws that it gets.
+    fn chosen(db: &Database) -> Vec<(Cell, String, f64)> {
+        let found = Generation::load(db, LIBRARY).unwrap();
+        let tuned = found.cells.iter();
+        let tuned = tuned.filter(|cell| !catalogue::is_default(&cell.best));
+        let share = |cell: &CellStatistics| {
+            let best = cell.variant(&cell.best).map_or(0.0, |one| one.probability);
+            (cell.cell, cell.best.clone(), best)
+        };
+        tuned.map(share).collect()
+    }
+
+    #[test]
+    fn a_choice_that_a_program_refuted_goes_back_to_the_default_and_is_earned_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = "machine = \"testing\"\n";
+        fs::write(folder.path().join("colltune.toml"), settings).unwrap();
+        let db = Database::create_or_open(folder.path()).unwrap();
+        let run = |numbers: std::ops::Range<u64>| {
+            for number in numbers {
+                let job = Job {
+                    collectives: vec![Collective::Alltoall],
+                    sizes: vec![8],
+                    recording_ranks: 1,
+                    ..Job::new(&format!("job{number}"), number)
+                };
+                job.write(&db.incoming()).unwrap();
+            }
+            train(&db, TrainOptions::default(), &|_| {}).unwrap()
+        };
+        run(0..6);
+        let before = chosen(&db);
+        assert!(!before.is_empty());
+        let refute = |at_unix_ms| {
+            let choices = before.iter().map(|(cell, variant, _)| CellChoice {
+                cell: *cell,
+                variant: variant.clone(),
+            });
+            let verdict = ProgramVerdict {
+                at_unix_ms,
+                ratio: 0.8,
+                low: Some(0.75),
+                high: Some(0.85),
+                choices: choices.collect(),
+                ..ProgramVerdict::default()
+            };
+            Verdicts::add(&db, &LIBRARY.into(), verdict).unwrap();
+        };
+        let refuted = |found: &[(Cell, String, f64)]| {
+            let again = |(cell, variant, _): &(Cell, String, f64)| {
+                found.iter().any(|one| one.0 == *cell && one.1 == *variant)
+            };
+            before.iter().filter(|one| !again(one)).count()
+        };
+        refute(1_700_000_000_000 + 10);
+        // Without a new record: the verdict alone is news.
+        let report = train(&db, TrainOptions::default(), &|_| {}).unwrap();
+        assert!(report.libraries[0].published);
+        assert_eq!(refuted(&chosen(&db)), before.len());
+        let open = Generation::load(&db, LIBRARY).unwrap();
+        for (cell, variant, _) in &before {
+            let of_cell = open.cells.iter().find(|one| one.cell == *cell).unwrap();
+            let share = of_cell.variant(variant).map(|one| one.probability);
+            assert!(share.is_some_and(|share| share > 0.0), "{cell} {variant}");
+            assert_eq!(of_cell.settled, "", "{cell}");
+        }
+        // Nothing older counts, however much of it there is; as much that is newer earns it.
+        run(11..17);
+        assert_eq!(refuted(&chosen(&db)), 0);
+        // Refuted again it is out, whatever is recorded.
+        refute(1_700_000_000_000 + 20);
+        run(21..27);
+        assert_eq!(refuted(&chosen(&db)), before.len());
     }
 }

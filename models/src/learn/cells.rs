@@ -12,7 +12,7 @@ use colltune_core::prior::simulated::Simulated;
 use colltune_core::settings::{Reproducible, Settings};
 use colltune_core::space::{Cell, Range};
 
-use super::context::Context;
+use super::context::{Context, Veto};
 use crate::belief::{Asked, Belief, Measured};
 use crate::evidence::Evidence;
 use crate::predict::Place;
@@ -125,6 +125,9 @@ impl<'a> Cells<'a> {
         let (mut drawable, all) = (named(entry), named(open));
         let mut disfavoured: BTreeSet<u16> = all.difference(&drawable).copied().collect();
         let sampled: BTreeSet<u16> = rows.iter().map(|row| row.variant).collect();
+        let (refuted, banned) = vetoed(context.vetoes, &entry.cell, variants);
+        drawable.retain(|variant| !banned.contains(variant));
+        disfavoured.retain(|variant| !banned.contains(variant));
         let before = context
             .previous
             .and_then(|model| previous(model, &entry.cell));
@@ -140,13 +143,15 @@ impl<'a> Cells<'a> {
         let is_silent = |variant: u16| {
             // What was published with 0 was silent before.
             let is_over = |share: f64| share == 0.0 || share * drawn_since >= DRAWN_WITHOUT_SAMPLE;
-            !sampled.contains(&variant) && share_before(variant).is_some_and(is_over)
+            !sampled.contains(&variant)
+                && !refuted.contains(&variant)
+                && share_before(variant).is_some_and(is_over)
         };
         // Generations change shares and may each see too few calls, so over all of them the first draws' shares count.
         let drawn = drawn_calls(&rows, draw, 0) as f64;
         let is_untried = |variant: u16| {
             let expected = drawn * share(entry, variant).unwrap_or(0.0);
-            let is_new = share_before(variant).is_none();
+            let is_new = share_before(variant).is_none() || refuted.contains(&variant);
             !sampled.contains(&variant) && (is_new || expected < DRAWN_WITHOUT_SAMPLE)
         };
         let silent: BTreeSet<u16> = drawable
@@ -343,6 +348,22 @@ fn drawn_calls(rows: &[&Evidence], draw: &BTreeSet<u32>, first: u32) -> u64 {
         .iter()
         .filter(|row| row.run >= first && draw.contains(&row.run));
     drawn.map(|row| row.calls).sum()
+}
+
+/// The variants that a whole program refuted in a cell, to be tried anew; and those that are out for good.
+fn vetoed(vetoes: &[Veto], cell: &Cell, variants: &[Variant]) -> (BTreeSet<u16>, BTreeSet<u16>) {
+    let (mut refuted, mut banned) = (BTreeSet::new(), BTreeSet::new());
+    // The space may have been cut otherwise since.
+    for veto in vetoes.iter().filter(|veto| veto.cell.overlaps(cell)) {
+        let mut places = 0..variants.len();
+        let place = places.find(|&place| variants[place].name.to_string() == veto.variant);
+        let set = match veto.is_for_good {
+            true => &mut banned,
+            false => &mut refuted,
+        };
+        set.extend(place.map(|place| place as u16));
+    }
+    (refuted, banned)
 }
 
 /// What is in force where a cell begins; its space may have been cut otherwise.

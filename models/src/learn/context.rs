@@ -5,6 +5,7 @@ use colltune_core::library::Library;
 use colltune_core::model::Model;
 use colltune_core::select::mix;
 use colltune_core::settings::Settings;
+use colltune_core::space::Cell;
 
 use crate::evidence::Evidence;
 use crate::predict::Predictor;
@@ -29,6 +30,17 @@ pub struct Context<'a> {
     pub spent: Option<&'a Spent>,
     /// Who speaks for cells and variants without data; `None`: the one that `predictor` of the settings names.
     pub predictor: Option<&'a dyn Predictor>,
+    /// What whole programs refuted.
+    pub vetoes: &'a [Veto],
+}
+
+/// A choice with which a whole program was slower. The evidence from before is not handed to a training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Veto {
+    pub cell: Cell,
+    pub variant: String,
+    /// Whether it is not even tried again.
+    pub is_for_good: bool,
 }
 
 impl<'a> Context<'a> {
@@ -45,6 +57,7 @@ impl<'a> Context<'a> {
             copies: &[],
             spent: None,
             predictor: None,
+            vetoes: &[],
         }
     }
 }

@@ -248,6 +248,7 @@ fn what_a_wrong_prior_speaks_against_is_drawn_a_little_and_where_it_is_the_faste
         copies: &[],
         spent: None,
         predictor: None,
+        vetoes: &[],
     };
     let sampled: Vec<usize> = kept.iter().copied().chain([disfavoured]).collect();
     let second = learn(&evidence(&sampled, 10), context).unwrap();
@@ -302,6 +303,7 @@ fn a_new_variant_reopens_a_settled_cell() {
         copies: &[],
         spent: None,
         predictor: None,
+        vetoes: &[],
     };
     let second = learn(&evidence, context).unwrap();
     let cell = of_shape(&second.statistics, 64);
@@ -486,6 +488,7 @@ fn what_runs_before_a_shift_said_is_forgotten_within_four_runs() {
         copies: &[],
         spent: None,
         predictor: None,
+        vetoes: &[],
     };
     let learned = learn(&evidence, context).unwrap();
     assert_eq!(of_shape(&learned.statistics, 64).best, "default");
@@ -526,6 +529,7 @@ fn a_default_that_became_faster_than_the_choice_is_noticed_and_taken_back() {
         copies: &[],
         spent: None,
         predictor: None,
+        vetoes: &[],
     };
     let learned = learn(&evidence, context).unwrap();
     let cell = of_shape(&learned.statistics, 64);

@@ -8,6 +8,8 @@ pub mod tune;
 
 pub mod train;
 
+mod verdict;
+
 pub mod db;
 
 pub mod status;

@@ -131,6 +131,17 @@ impl Comparison {
         })
     }
 
+    /// The ratio so far, as a part of a sentence; empty where so few pairs tell nothing.
+    pub fn so_far(&self) -> String {
+        let Interval { low, value, high } = self.ratio;
+        match high.is_finite() {
+            true => {
+                format!(", so far {value:.3} times as fast (95 % interval {low:.3} to {high:.3})")
+            }
+            false => String::new(),
+        }
+    }
+
     /// The finding as a sentence.
     pub fn sentence(&self) -> String {
         let Interval { low, value, high } = self.ratio;

@@ -7,6 +7,8 @@ mod interrupt;
 
 pub mod summary;
 
+mod whole_times;
+
 mod job;
 
 mod way;
@@ -14,3 +16,4 @@ mod way;
 pub use interrupt::Interrupt;
 pub use job::{Done, Ended, Trials, watched};
 pub use way::{Tuner, Way};
+pub use whole_times::WholeTimes;

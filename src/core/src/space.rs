@@ -43,7 +43,7 @@ impl Range {
         self.hi.map_or(u64::MAX, |hi| hi.saturating_sub(1))
     }
 
-    fn overlaps(self, other: Range) -> bool {
+    pub fn overlaps(self, other: Range) -> bool {
         self.lo <= other.last() && other.lo <= self.last()
     }
 }
@@ -74,6 +74,14 @@ impl Cell {
             && self.bytes.contains(bytes)
             && self.nodes.contains(nodes)
             && self.ppn.contains(ppn)
+    }
+
+    /// Whether a call may be in both.
+    pub fn overlaps(&self, other: &Cell) -> bool {
+        self.collective == other.collective
+            && self.bytes.overlaps(other.bytes)
+            && self.nodes.overlaps(other.nodes)
+            && self.ppn.overlaps(other.ppn)
     }
 }
 

@@ -59,8 +59,10 @@ pub fn cells(generation: &Generation, question: &Question) -> Cells {
             .partial_cmp(&weight(a))
             .unwrap_or(std::cmp::Ordering::Equal)
     });
-    let most = asked.iter().max_by_key(|cell| cell.samples());
-    let opened = most.map(|cell| open(cell, generation.library));
+    // The costliest one that was measured.
+    let is_measured = |cell: &&&CellStatistics| cell.source == Source::Measured;
+    let costliest = asked.iter().find(is_measured).or(asked.first());
+    let opened = costliest.map(|cell| open(cell, generation.library));
     asked.truncate(CELLS_MAX);
     Cells {
         left_out: known - asked.len(),

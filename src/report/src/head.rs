@@ -1,13 +1,13 @@
 //! What the page begins with: whose data these are, and three numbers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use colltune_core::account::{Exit, JobSummary};
 use colltune_core::catalogue;
 use colltune_core::context::DataKey;
 use colltune_core::model::Source;
-use colltune_db::Generation;
 use colltune_db::evidence::Said;
+use colltune_db::{Generation, ProgramVerdict, Verdicts};
 use colltune_models::evidence::{Evidence, Shape};
 use colltune_models::statistics::CellStatistics;
 use colltune_statistics::weighted_geometric_mean;
@@ -39,6 +39,8 @@ pub struct Head {
     /// time.
     pub gain: f64,
     pub exploring: Exploring,
+    /// What whole programs said last of the choices, the newest first.
+    pub verdicts: Vec<ProgramVerdict>,
 }
 
 /// How many runs of each mode the ledger knows, and of those that have no end.
@@ -79,6 +81,7 @@ pub fn head(
     keys: &[DataKey],
     said: &Said,
     runs: &[&JobSummary],
+    verdicts: Verdicts,
 ) -> Head {
     let library = generation.map(|generation| generation.key.to_string());
     let meta = generation.and_then(|generation| generation.meta.as_ref());
@@ -115,7 +118,23 @@ pub fn head(
                 .map(|cell| (cell.gain, cell.time_share)),
         ),
         exploring: exploring(said, runs),
+        verdicts: newest(verdicts),
     }
+}
+
+/// The last verdict of each program with its arguments and layout, the newest first.
+fn newest(all: Verdicts) -> Vec<ProgramVerdict> {
+    let mut seen = HashSet::new();
+    let mut found = all.verdicts;
+    found.reverse();
+    found.retain(|one| {
+        let hash = match one.label.is_empty() {
+            true => one.arguments_hash.clone(),
+            false => one.label.clone(),
+        };
+        seen.insert((one.program.clone(), hash, one.nodes, one.ppn, one.ranks))
+    });
+    found
 }
 
 fn is_tuned(cell: &CellStatistics) -> bool {

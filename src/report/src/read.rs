@@ -5,7 +5,7 @@ use colltune_core::context::DataKey;
 use colltune_core::model::{Model, Source};
 use colltune_core::settings::Settings;
 use colltune_db::evidence::{Said, Store};
-use colltune_db::{Database, Generation, generation, runs};
+use colltune_db::{Database, Generation, Verdicts, generation, runs};
 use colltune_models::statistics::CellStatistics;
 
 use crate::history::{GENERATIONS_MAX, Past};
@@ -44,7 +44,16 @@ pub fn read(db: &Database, question: &Question) -> Result<Report, ReportError> {
         said: &said,
         question,
     };
-    let programs = programs::programs(Some(&in_force), question, &said, &runs);
+    let told: Vec<&JobSummary> = (runs.iter().copied())
+        .filter(|run| run.mode != JobSummary::BARE)
+        .collect();
+    let programs = programs::programs(Some(&in_force), question, &said, &told);
+    let verdicts = Verdicts::of(db, &key).unwrap_or_else(|error| {
+        warnings.push(format!(
+            "failed to {error}; what whole programs said is left out"
+        ));
+        Verdicts::default()
+    });
     let mut report = Report {
         schema: Report::SCHEMA,
         head: head::head(
@@ -53,6 +62,7 @@ pub fn read(db: &Database, question: &Question) -> Result<Report, ReportError> {
             &keys,
             &said,
             &runs,
+            verdicts,
         ),
         programs,
         cells: cells::cells(&in_force, question),
@@ -217,7 +227,7 @@ fn without_data(
     let programs = programs::programs(None, question, &nothing, &runs);
     Report {
         schema: Report::SCHEMA,
-        head: head::head(None, machine, &[], &nothing, &runs),
+        head: head::head(None, machine, &[], &nothing, &runs, Verdicts::default()),
         programs,
         cells: Default::default(),
         histories: Default::default(),

@@ -1,5 +1,6 @@
 //! Runs of which there is evidence, and what they say.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use colltune_core::context::COLUMNS;
@@ -103,6 +104,16 @@ impl Said {
     pub fn component(&self) -> &str {
         let mut all = self.runs.iter().rev().map(|run| run.component.as_str());
         all.find(|component| !component.is_empty()).unwrap_or("")
+    }
+
+    /// When each run began to which evidence belongs, by its place.
+    pub fn started_unix_ms(&self) -> Vec<Option<u64>> {
+        let runs = self.runs.iter();
+        let of: HashMap<&str, u64> = runs
+            .map(|run| (run.job.as_str(), run.started_unix_ms))
+            .collect();
+        let jobs = self.jobs.iter();
+        jobs.map(|job| of.get(job.as_str()).copied()).collect()
     }
 
     /// How many of them stood there when that was the last that had been published.

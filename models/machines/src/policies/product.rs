@@ -55,6 +55,7 @@ impl Learner for Database<'_> {
             copies: &[],
             spent: None,
             predictor: None,
+            vetoes: &[],
         };
         let (model, claims, nothing_to_gain) = match learn(&self.evidence, context) {
             Ok(learned) => {

@@ -9,20 +9,20 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use colltune_core::algorithm::simulate::Link;
 use colltune_core::calibration::{Calibration, SCHEMA};
 use colltune_core::library::{Abi, Library};
-use colltune_db::Database;
+use colltune_db::{Database, line_word};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::compare::interrupted;
 use super::measuring;
 use crate::bench::place::{answer_in, helper};
-use crate::failure::usage;
+use crate::failure::{Stopped, usage};
 use crate::launch::library::of_launcher;
 use crate::launch::line::find_launcher;
 use crate::output::{json, print, tell};
@@ -34,7 +34,7 @@ use crate::trial::Interrupt;
 pub fn run(args: &Args) -> anyhow::Result<()> {
     library_of(&args.line, args.mpi)?; // before a database is made
     let db = Database::create_or_open(&args.db)?;
-    let (library, calibration) = into(&db, &args.line, args.mpi, &Interrupt::listen()?)?;
+    let (library, calibration) = into(&db, &args.line, args.mpi, &Interrupt::listen()?, None)?;
     progress::clear();
     if !args.json {
         print(&calibration.to_toml())?;
@@ -64,16 +64,28 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Measures this machine with the launcher and its options, and publishes what was measured.
 ///
-/// Errors: a helper that fails; `Stopped` by a signal, which leaves what was published before.
+/// What was measured, and found from that, before it was cut short is taken as it is.
+///
+/// Errors: a helper that fails; `Stopped` by a signal, or at `until`, which leave what was found so far.
 pub fn into(
     db: &Database,
     line: &[OsString],
     told: Option<Abi>,
     interrupt: &Interrupt,
+    until: Option<Instant>,
 ) -> anyhow::Result<(Library, Calibration)> {
     let settings = db.settings()?;
-    let measured = measure(line, told, interrupt)?;
-    let calibration = calibration(&measured, db.machine(&settings))?;
+    let line_word = line_word(line);
+    let calibration = match db.unfinished_calibration(&line_word) {
+        Some((_, measured)) => {
+            progress::tell("Going on with the calibration that was cut short.");
+            measured
+        }
+        None => {
+            let measured = measure(line, told, interrupt, until)?;
+            calibration(&measured, db.machine(&settings))?
+        }
+    };
     if calibration.inside.is_none() && calibration.between.is_none() {
         bail!(
             "measure messages with one rank: start two or more, on two nodes with two ranks each if there are"
@@ -84,10 +96,13 @@ pub fn into(
         .parse()
         .with_context(|| format!("use {}", calibration.library))?;
     progress::show("calibrating: which variants are hopeless on this machine");
-    // In a thread that a signal leaves behind: it publishes whole files or none, and ends with this process.
+    // In a thread that a signal or the budget leaves behind: it publishes whole files or none, ends with this process, and
+    // writes down every second what it has found.
     let (tell, simulated) = channel();
     let (into, measured) = (db.clone(), calibration.clone());
-    std::thread::spawn(move || tell.send(into.calibrate(library, &measured, &settings)));
+    std::thread::spawn(move || {
+        tell.send(into.calibrate(library, &measured, &settings, &line_word))
+    });
     loop {
         match simulated.recv_timeout(LOOK) {
             Ok(result) => {
@@ -100,7 +115,21 @@ pub fn into(
         if let Some(signal) = interrupt.signal() {
             return Err(interrupted(signal));
         }
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return Err(out_of_budget());
+        }
     }
+}
+
+/// The exit code of `colltune tune` where its budget ended before the work did.
+const OUT_OF_BUDGET: u8 = 3;
+
+fn out_of_budget() -> anyhow::Error {
+    anyhow::Error::new(Stopped {
+        message: "the budget ended amid the calibration. What it has found is kept; the same line goes on from here"
+            .to_owned(),
+        code: OUT_OF_BUDGET,
+    })
 }
 
 #[derive(clap::Args, Debug)]
@@ -109,7 +138,9 @@ Examples:
   colltune calibrate --db ./hydra.db -- mpirun -n 8
   colltune calibrate --db ./hydra.db --mpi openmpi -- srun -N 2 -n 8 --mpi=pmix
       Everything up to the program's name of a line that starts a job, on two nodes with two ranks
-      or more: one pair inside a node and one between nodes are measured, in a few seconds.
+      or more: one pair inside a node and one between nodes are measured, in a few seconds. What the
+      simulator finds from that takes one to two minutes of a processor, with as many as there are.
+      Who interrupts it loses nothing: the same line goes on from there.
 
 Measured are latency, overhead, gap and time per byte of messages on both levels, the time per
 byte between nodes while all ranks send, how many bytes an idle link lets through at once, the
@@ -163,7 +194,12 @@ fn library_of(line: &[OsString], told: Option<Abi>) -> anyhow::Result<Abi> {
 }
 
 /// What the helper program says.
-fn measure(line: &[OsString], told: Option<Abi>, interrupt: &Interrupt) -> anyhow::Result<Value> {
+fn measure(
+    line: &[OsString],
+    told: Option<Abi>,
+    interrupt: &Interrupt,
+    until: Option<Instant>,
+) -> anyhow::Result<Value> {
     let abi = library_of(line, told)?;
     let (launcher, options) = line
         .split_first()
@@ -176,7 +212,12 @@ fn measure(line: &[OsString], told: Option<Abi>, interrupt: &Interrupt) -> anyho
     }
     command.env_remove("LD_PRELOAD");
     // Rank 0 may be on a node that shares no folder with this one.
-    let text = measuring::answer(&mut command, JOB_TIME_MAX, interrupt)?;
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let limit = left.map_or(JOB_TIME_MAX, |left| left.min(JOB_TIME_MAX));
+    let text = measuring::answer(&mut command, limit, interrupt).map_err(|error| match left {
+        Some(_) if until.is_some_and(|until| Instant::now() >= until) => out_of_budget(),
+        _ => error,
+    })?;
     answer_in(&text).context("read what colltune-mpibench measured; is it as old as this command?")
 }
 

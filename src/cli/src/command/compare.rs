@@ -22,6 +22,7 @@ use colltune_db::{Database, Generation};
 use colltune_statistics::Spread;
 use serde::Serialize;
 
+use super::verdict::{self, Vetoed};
 use crate::comparison::{Account, Comparison, Pair, Side, Step, percent, schedule, seconds};
 use crate::database::usual;
 use crate::failure::Stopped;
@@ -45,6 +46,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         interrupt: Interrupt::listen()?,
         scratch: db.clone(),
         said: Default::default(),
+        whole_times: Default::default(),
     };
     let mut found = Found::default();
     let steps = schedule(args.pairs, args.seed.unwrap_or(1));
@@ -54,7 +56,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         progress::tell(line);
     }
     result?;
-    let report = Report::of(&db, args, &found)?;
+    let mut report = Report::of(&db, args, &found)?;
+    // Other modes run other things than what is chosen.
+    if args.mode == Mode::Exploit {
+        report.record(&db, &found);
+    }
     print(&if args.json {
         serde_json::to_string(&report)? + "\n"
     } else {
@@ -77,6 +83,8 @@ Examples:
 
 The ratio is the geometric mean over pairs of time without over time with; one wild pair in ten
 does not move it. Where its 95 % interval holds 1, no difference can be shown.
+Where it lies below 1 with the best known variants, these are out of force for what the program
+uses: a new generation runs the default there, and jobs that try variants try them anew.
 
 The program's output is not shown (--show-output passes it to standard error). Standard input,
 where it is a file, is read anew by each run; else there is none.
@@ -156,9 +164,8 @@ impl Found {
         let mut half: Option<(Side, f64)> = None;
         let mut is_told = true;
         for step in steps {
-            let so_far = Comparison::of(&self.pairs).map_or_else(String::new, |found| {
-                format!(", so far {:.3} times as fast", found.ratio.value)
-            });
+            let so_far =
+                Comparison::of(&self.pairs).map_or_else(String::new, |found| found.so_far());
             let pair = (self.pairs.len() + 1).min(n_pairs);
             match step {
                 // A tuner that told nothing the first time will not tell later.
@@ -240,6 +247,8 @@ struct Report {
     /// Where the time goes without tuning, and with it; null where the tuner did not tell.
     account_without: Option<Account>,
     account_with: Option<Account>,
+    /// What is out of force by this comparison.
+    vetoed: Vec<Vetoed>,
 }
 
 /// A library's generation in force.
@@ -267,7 +276,21 @@ impl Report {
             comparison: Comparison::of(&found.pairs).context("compare without a pair")?,
             account_without: Account::of(&found.accounts),
             account_with: Account::of(&found.with),
+            vetoed: Vec::new(),
         })
+    }
+
+    /// Leaves the verdict in the database.
+    fn record(&mut self, db: &Path, found: &Found) {
+        let recorded = Database::open_to_change(db)
+            .map_err(anyhow::Error::from)
+            .and_then(|db| verdict::record(&db, &self.comparison, found.pairs.len(), &found.with));
+        match recorded {
+            Ok(vetoed) => self.vetoed = vetoed,
+            Err(error) => progress::hint(format_args!(
+                "the database does not learn of this comparison, and what is chosen stays: failed to {error:#}"
+            )),
+        }
     }
 
     fn text(&self) -> String {
@@ -287,12 +310,13 @@ impl Report {
         if self.mode != Mode::Exploit.name() {
             text += &format!("with colltune: --mode {}\n", self.mode);
         }
-        text + &summary_of(
+        text += &summary_of(
             &self.comparison,
             self.pairs.len(),
             &self.account_without,
             &self.account_with,
-        )
+        );
+        text + &self.vetoed.iter().map(Vetoed::sentence).collect::<String>()
     }
 }
 

@@ -57,14 +57,19 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         anyway: args.anyway,
         as_json: args.json,
         begun,
+        counted_until: begun,
         warned: Default::default(),
-        with: Vec::new(),
     };
-    let end = tuned(&mut session, &line, args).map_err(|error| report::kept(error, &session))?;
+    let end = tuned(&mut session, &line, args);
+    if end.is_err() {
+        session.save()?;
+    }
+    let end = end.map_err(|error| report::kept(error, &session))?;
     progress::clear();
     session.kept.state.end = Some(end);
-    session.kept.save()?;
-    report::report(&session, end)
+    let vetoed = session.judge()?;
+    session.save()?;
+    report::report(&session, end, &vetoed)
 }
 
 fn tuned(session: &mut Session, line: &Line, args: &Args) -> anyhow::Result<End> {
@@ -93,7 +98,8 @@ so after one to three jobs, and that is the end (--anyway goes on). So is it whe
 jobs that tried variants leave so little to find that more of them would not pay. Every sixth job
 runs the default, to compare with. The choices are stable when ten jobs or more have tried
 variants and the trainings of the last half of them changed none in the cells with 1 % of the
-time or more; after fifty they are compared as they are.
+time or more; after fifty they are compared as they are. Where the whole program is slower with
+them, they are out of force, no tables are written, and later jobs try them anew.
 
 Each job runs the line as it stands, as `colltune run` would: its output is not shown
 (--show-output passes it to standard error), its standard input is read anew where it is a file.
@@ -149,6 +155,7 @@ fn trials(args: &Args, db: &Path, interrupt: Interrupt) -> Trials {
         interrupt,
         scratch: db.join("tune"),
         said: Default::default(),
+        whole_times: Default::default(),
     }
 }
 
@@ -189,7 +196,7 @@ fn calibrate(session: &Session, line: &Line, args: &Args) -> anyhow::Result<()> 
         );
         return Ok(());
     };
-    // It is written last: what was interrupted before is measured again.
+    // It is written last: what was interrupted before goes on.
     let is_there = match known.library {
         Some(library) => db.simulated(library).exists(),
         None => db
@@ -203,7 +210,8 @@ fn calibrate(session: &Session, line: &Line, args: &Args) -> anyhow::Result<()> 
     }
     progress::show("calibrating: what messages cost on this machine");
     let words = &args.line[..first.program];
-    match super::calibrate::into(db, words, Some(abi), &session.trials.interrupt) {
+    let until = args.budget.map(|budget| session.begun + budget);
+    match super::calibrate::into(db, words, Some(abi), &session.trials.interrupt, until) {
         Ok(_) => progress::tell("Calibrated: what is hopeless on this machine is not tried."),
         Err(error) if error.is::<Stopped>() => return Err(error),
         // One rank alone sends no messages; a launcher may be bound to this program.

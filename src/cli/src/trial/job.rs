@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use thiserror::Error;
 
 use super::way::Tuner;
-use super::{Interrupt, Way, summary};
+use super::{Interrupt, Way, WholeTimes, summary};
 use crate::progress;
 
 /// How often signals are looked for while a job runs.
@@ -60,6 +60,7 @@ pub struct Trials {
     pub scratch: PathBuf,
     /// What the tuner said in the jobs, each once.
     pub said: BTreeSet<String>,
+    pub whole_times: WholeTimes,
 }
 
 impl Trials {
@@ -77,7 +78,8 @@ impl Trials {
             .command(way, &file, &output)
             .map_err(Ended::NotStarted)?;
         let (wall, status) = watched(&mut command, self.timeout, &self.interrupt, tick)?;
-        let read = summary::read(&file);
+        let whole_s = Some(wall.as_secs_f64());
+        let read = summary::read(&file).map(|read| JobSummary { whole_s, ..read });
         let _ = std::fs::remove_file(&file);
         self.said.extend(output.messages_of_ours());
         if !status.success() {
@@ -88,6 +90,10 @@ impl Trials {
             };
             let tail = output.tail();
             return Err(Ended::Failed { how, tail });
+        }
+        // A tuner that told nothing leaves it open which program ran.
+        if way == Way::Bare || read.is_some() {
+            self.whole_times.note(&self.tuner.db, wall, read.as_ref());
         }
         Ok(Done {
             wall_s: wall.as_secs_f64(),

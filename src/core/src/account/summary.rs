@@ -95,6 +95,9 @@ pub struct JobSummary {
     pub exit: Exit,
     /// From MPI_Init's return to MPI_Finalize, on the rank where that is the longest.
     pub wall_s: f64,
+    /// From the launcher's start to its end, where `colltune tune` or `compare` started the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_s: Option<f64>,
     /// Estimated time of a rank in blocking collectives.
     pub collectives_s: OverRanks,
     /// Blocking collectives, of all ranks together.
@@ -210,6 +213,8 @@ pub struct JobFacts {
 impl JobSummary {
     /// The version of the format.
     pub const SCHEMA: u32 = 1;
+    /// The mode of a job that ran without the tuner.
+    pub const BARE: &str = "bare";
 
     /// That of a job that begins.
     pub fn begun(facts: JobFacts) -> JobSummary {
@@ -277,6 +282,7 @@ impl JobSummary {
             exit: Exit::Finalized,
             started_unix_ms: facts.started_unix_ms,
             wall_s,
+            whole_s: None,
             collectives_s: OverRanks {
                 mean: mean_s(all.ns),
                 max: seconds(facts.longest_ns),
@@ -297,6 +303,30 @@ impl JobSummary {
                 .runs_choices
                 .then(|| estimated_gain(mean_s(all.default_ns) - mean_s(all.ns), wall_s)),
             refused: facts.refused,
+        }
+    }
+
+    /// That of a job without the tuner, of which nothing else is known than how long its launcher ran: the same program
+    /// as in this account.
+    pub fn bare(&self, job: String, started_unix_ms: u64, whole_s: f64) -> JobSummary {
+        let like = self.clone();
+        let facts = JobFacts {
+            job,
+            program: like.program,
+            mode: Self::BARE.to_owned(),
+            library: like.library,
+            machine: like.machine,
+            arguments_hash: like.arguments_hash,
+            label: like.label,
+            ranks: like.ranks,
+            nodes: like.nodes,
+            ppn: like.ppn,
+            started_unix_ms,
+            ..JobFacts::default()
+        };
+        JobSummary {
+            whole_s: Some(whole_s),
+            ..JobSummary::new(facts, &vec![Together::default(); KINDS])
         }
     }
 
@@ -344,7 +374,7 @@ impl JobSummary {
             false => "",
         };
         format!(
-            "{:.3} s on {} ranks, {} of it in collectives{waiting}; {} calls, {} of them tuned{gained}; faster \
+            "{:.3} s from MPI_Init to MPI_Finalize on {} ranks, {} of it in collectives{waiting}; {} calls, {} of them tuned{gained}; faster \
              collectives can make the job {:.2} times as fast at most{shared}{}",
             self.wall_s,
             self.ranks,

@@ -55,7 +55,7 @@ struct Slow {
 }
 
 /// How the variants of one place compare.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     collective: Collective,
     place: Place,

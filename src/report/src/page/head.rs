@@ -2,9 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::words::{count, day, factor, grouped, percent, seconds};
+use super::words::{count, cut, day, factor, grouped, percent, seconds};
+use colltune_db::ProgramVerdict;
+
 use crate::head::Head;
 use crate::report::Report;
+
+/// So many verdicts are shown.
+const VERDICTS_MAX: usize = 3;
 
 pub fn header(report: &Report) -> Markup {
     let head = &report.head;
@@ -47,13 +52,20 @@ pub fn numbers(head: &Head) -> Markup {
     let exploring = &head.exploring;
     html! {
         ul.tiles {
+            // The whole program has the last word, and the first.
+            @for verdict in head.verdicts.iter().take(VERDICTS_MAX) { (of_program(verdict, head.generation)) }
             li {
                 span.big { (grouped(head.cells_tuned)) }
                 span { "of " (count(head.cells_measured, "measured cell")) " run another variant than the library’s own choice" }
             }
             li {
                 span.big { (factor(head.gain)) "×" }
-                span { "as fast as the default are the choices, in the geometric mean over measured cells by their time" }
+                span {
+                    "as fast as the default are the chosen variants’ calls, in the geometric mean over measured cells by their time"
+                    @if head.verdicts.is_empty() {
+                        ". What whole programs gain nobody has compared yet: " code { "colltune compare --db DIR -- mpirun ..." } " does"
+                    }
+                }
             }
             li {
                 @match exploring.share() {
@@ -73,6 +85,33 @@ pub fn numbers(head: &Head) -> Markup {
                         ". Of " (percent(1.0 - exploring.known)) " of the sampled calls the default’s time in the same run is not known"
                     }
                 }
+            }
+        }
+    }
+}
+
+/// What a whole program said of the choices.
+fn of_program(verdict: &ProgramVerdict, in_force: u64) -> Markup {
+    let bound = |bound: Option<f64>, without: &str| {
+        bound.map_or_else(|| without.to_owned(), |bound| format!("{bound:.3}"))
+    };
+    let (low, high) = (bound(verdict.low, "0"), bound(verdict.high, "∞"));
+    html! {
+        li {
+            span.big { (format!("{:.3}", verdict.ratio)) "×" }
+            span {
+                "as fast as without colltune is the whole program " b { (verdict.program) }
+                @if !verdict.label.is_empty() { ", labelled " (verdict.label) }
+                @else if !verdict.arguments_hash.is_empty() { ", arguments " (cut(&verdict.arguments_hash, 9)) }
+                " on " (verdict.nodes) " × " (verdict.ppn) " (95\u{a0}% interval " (low) " to " (high) ", "
+                (count(verdict.pairs, "pair")) " of runs): "
+                b {
+                    @if verdict.is_faster() { "faster" }
+                    @else if verdict.is_slower() { "SLOWER" }
+                    @else { "no difference can be shown" }
+                }
+                ". That was generation " (verdict.generation) " on " (day(verdict.at_unix_ms))
+                @if verdict.is_slower() && verdict.generation != in_force { "; what it ran there is out of force since" }
             }
         }
     }

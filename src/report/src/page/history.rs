@@ -63,7 +63,7 @@ fn panel(place: usize, history: &History, generations: &[GenerationMark]) -> Mar
             }
             section.scroll tabindex="0" aria-label={ "Probabilities in " (name) } { (picture(&name, history, &lines, generations)) }
             ul.legend {
-                @for (line, one) in lines.iter().enumerate() {
+                @for (line, one) in lines.iter().enumerate().filter(|(_, one)| is_seen(one)) {
                     li { (swatch(&series(line))) span title=(one.variant) { (short(&one.variant)) }
                         @if let Some(last) = one.probabilities.iter().flatten().next_back() { " " (percent(*last)) }
                     }
@@ -79,6 +79,11 @@ fn panel(place: usize, history: &History, generations: &[GenerationMark]) -> Mar
             }
         }
     }
+}
+
+/// Whether a line leaves the axis: a legend of variants that stay at 0 says nothing.
+fn is_seen(line: &Line) -> bool {
+    line.probabilities.iter().flatten().any(|one| *one >= 0.005)
 }
 
 /// The lines that are drawn: those with the largest probabilities now, and that of the choice.

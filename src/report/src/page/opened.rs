@@ -33,8 +33,8 @@ pub fn section(opened: Option<&Opened>) -> Markup {
         id: "opened",
         title: "One cell opened",
         says: html! {
-            (cell(&one.cell)) ": the one with the most timed calls of those asked for, "
-            (count(one.samples(), "call")) ". "
+            (cell(&one.cell)) ": the costliest of those asked for, with " (percent(one.time_share)) " of the time and "
+            (count(one.samples(), "timed call")) ". "
             @if one.source != Source::Measured { "Nobody has run it yet: what is known is predicted from other cells." }
             @else if catalogue::is_default(&one.best) {
                 "Chosen is the default, the library’s own choice, with a median of " (time(default)) ". "

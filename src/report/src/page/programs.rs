@@ -43,7 +43,7 @@ fn one(place: usize, program: &Program) -> Markup {
     };
     let largest = parts.first().map_or_else(String::new, |part| {
         format!(
-            " The largest part is {} from {}: {} of the whole time.",
+            " The largest part is {} from {}: {} of that time.",
             part.collective,
             bytes(part.bytes),
             percent(part.share)
@@ -55,7 +55,7 @@ fn one(place: usize, program: &Program) -> Markup {
             id: &format!("program-{place}"),
             title: &title,
             says: html! {
-                (count(program.runs, "run")) " of " b { (program.name) } " took " (node_time(program.node_hours)) ", "
+                (count(program.runs, "run")) " of " b { (program.name) } " took " (node_time(program.node_hours)) " from MPI_Init to MPI_Finalize, "
                 (percent(program.in_collectives)) " of them in collectives; " (waiting)
                 ". If collectives took no time beyond that, the program would be " (factor(program.best_possible_gain))
                 " times as fast." (largest)
@@ -95,14 +95,14 @@ fn bars(title: &str, parts: &[Part]) -> Markup {
                 Some(waiting) => {
                     @let middle = scale.at(part.share * (1.0 - waiting));
                     rect.work x=(px(left)) y=(px(top + 3.0)) width=(px(middle - left)) height=(px(ROW - 6.0)) {
-                        title { (name(part)) ": working " (percent(part.share * (1.0 - waiting))) " of the whole time" }
+                        title { (name(part)) ": working " (percent(part.share * (1.0 - waiting))) " of that time" }
                     }
                     rect.wait x=(px(middle)) y=(px(top + 3.0)) width=(px(end - middle)) height=(px(ROW - 6.0)) {
-                        title { (name(part)) ": waiting " (percent(part.share * waiting)) " of the whole time" }
+                        title { (name(part)) ": waiting " (percent(part.share * waiting)) " of that time" }
                     }
                 }
                 None => rect.dim x=(px(left)) y=(px(top + 3.0)) width=(px(end - left)) height=(px(ROW - 6.0)) {
-                    title { (name(part)) ": " (percent(part.share)) " of the whole time" }
+                    title { (name(part)) ": " (percent(part.share)) " of that time" }
                 },
             }
             text x=(px(end + 5.0)) y=(px(top + 14.0)) { (percent(part.share)) }
@@ -116,7 +116,7 @@ fn parts_table(program: &Program) -> Markup {
         ("collective", Column::Words),
         ("from", Column::Number),
         ("calls", Column::Number),
-        ("share of the whole time", Column::Number),
+        ("share of that time", Column::Number),
         ("waiting", Column::Number),
         ("run another variant", Column::Number),
     ];
@@ -142,6 +142,7 @@ fn parts_table(program: &Program) -> Markup {
 fn cells(program: &Program) -> Markup {
     let head = [
         ("collective", Column::Words),
+        ("now chosen", Column::Words),
         ("bytes", Column::Words),
         ("communicator", Column::Words),
         ("share of the recorded time", Column::Number),
@@ -151,7 +152,6 @@ fn cells(program: &Program) -> Markup {
             "which variants ran, and the gain of each over the default",
             Column::Words,
         ),
-        ("now chosen", Column::Words),
     ];
     let rows = html! {
         @for cell in &program.cells { (row(cell)) }
@@ -174,6 +174,7 @@ fn row(cell: &ProgramCell) -> Markup {
     html! {
         tr {
             th scope="row" { (cell.cell.collective) }
+            td { (short(&cell.best)) }
             td.size { (sizes(cell.cell.bytes)) }
             td title=(layout(&cell.cell)) { (cell.n_ranks) " ranks, " (cell.nodes) " × " (cell.ppn) }
             td.n { (percent(cell.share)) " (" (seconds(cell.seconds)) ")" }
@@ -185,7 +186,6 @@ fn row(cell: &ProgramCell) -> Markup {
                     @if others > 0 { li { (others) " more" } }
                 }
             }
-            td { (short(&cell.best)) }
         }
     }
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::draw::{Column, Figure, Scale, left_axis, px, svg, table};
 use super::words::{count, cut, interval, percent, seconds, seconds_at};
-use crate::whole_runs::{Kind, RunBox, RunPanel, WholeRuns};
+use crate::whole_runs::{Clock, Gained, Kind, RunBox, RunPanel, WholeRuns};
 
 const HEIGHT: f64 = 276.0;
 const LEFT: f64 = 58.0;
@@ -19,13 +19,14 @@ pub fn section(whole_runs: &WholeRuns) -> Markup {
         @if whole_runs.panels.is_empty() {
             p.note {
                 "There is nothing to compare yet: that takes five runs without the tuner and five with it, of one program with the same arguments or label. "
-                "Those without it are made by " code { "colltune run --mode off --db DIR -- mpirun ..." } ", which records the run alone."
+                "Both are made by " code { "colltune compare --db DIR -- mpirun ..." } "; one without it alone by "
+                code { "colltune run --mode off --db DIR -- mpirun ..." } ", which records the run."
             }
         }
         @for (place, panel) in whole_runs.panels.iter().enumerate() { (one(place, panel)) }
         @if !whole_runs.too_few.is_empty() {
             p {
-                "Too few runs to compare: "
+                "Too few runs to compare, which takes five without the tuner and five with it: "
                 @for (place, (name, without, with)) in whole_runs.too_few.iter().take(TOO_FEW_MAX).enumerate() {
                     @if place > 0 { "; " }
                     (name) " (" (without) " without the tuner, " (with) " with it)"
@@ -47,12 +48,16 @@ fn one(place: usize, panel: &RunPanel) -> Markup {
     } else {
         &panel.label
     };
-    let title = format!("{name} on {} × {}", panel.nodes, panel.ppn);
+    let mut title = format!("{name} on {} × {}", panel.nodes, panel.ppn);
+    // Programs of one name are told apart.
+    if !panel.arguments_hash.is_empty() {
+        title += &format!(", arguments {}", cut(&panel.arguments_hash, 9));
+    }
     Figure {
         id: &format!("runs-{place}"),
         title: &title,
         says: says(panel),
-        picture: picture(&title, &panel.boxes),
+        picture: picture(&title, &panel.boxes, panel.clock),
         legend: html! {},
         table: numbers(&title, &panel.boxes),
     }
@@ -60,21 +65,19 @@ fn one(place: usize, panel: &RunPanel) -> Markup {
 }
 
 fn says(panel: &RunPanel) -> Markup {
-    let last = panel
-        .boxes
-        .iter()
-        .rev()
-        .find(|one| matches!(one.kind, Kind::Exploited(_)));
     html! {
         (panel.program) @if !panel.label.is_empty() { ", labelled " (panel.label) }
-        @if !panel.arguments_hash.is_empty() { ", arguments " code { (cut(&panel.arguments_hash, 9)) } } ". "
+        ". "
         @if let Some(overhead) = panel.overhead {
             "Runs that explored before any training took " (interval(overhead)) " times the default’s whole time: "
             @if overhead.value >= 1.0 { (percent(overhead.value - 1.0)) " more. " } @else { (percent(1.0 - overhead.value)) " less. " }
         }
-        @if let (Some(gain), Some(last)) = (panel.gain, last) {
-            "With the choices of " (last.kind.name()) " the default’s time is " (interval(gain)) " times theirs"
-            @if gain.low > 1.0 { ": they are faster. " } @else if gain.high < 1.0 { ": they are slower. " } @else { ": no difference can be shown. " }
+        @if let Some(Gained { kind, ratio, pairs }) = panel.gain {
+            "With the choices of " (kind.name()) " the default’s time is " (interval(ratio)) " times theirs, by "
+            (count(pairs as u64, "pair")) " of runs matched in time"
+            @if ratio.low > 1.0 { ": they are faster. " } @else if ratio.high < 1.0 { ": they are slower. " } @else { ": no difference can be shown. " }
+        } @else {
+            "Here " (panel.missing) ". "
         }
         @match panel.runs_to_gain {
             Some(0) => "The first exploring runs already had a median below the default’s.",
@@ -84,7 +87,7 @@ fn says(panel: &RunPanel) -> Markup {
     }
 }
 
-fn picture(title: &str, boxes: &[RunBox]) -> Markup {
+fn picture(title: &str, boxes: &[RunBox], clock: Clock) -> Markup {
     let whiskers = boxes.iter().flat_map(|one| one.whiskers);
     let least = boxes
         .iter()
@@ -107,7 +110,7 @@ fn picture(title: &str, boxes: &[RunBox]) -> Markup {
         .map(|one| one.quartiles[1]);
     let inside = html! {
         (left_axis(&y, LEFT, right, seconds_at))
-        text.small x="4" y="11" { "from MPI_Init to MPI_Finalize" @if has_wild { "; ▲ beyond the picture" } }
+        text.small x="4" y="11" { (clock.tells()) @if has_wild { "; ▲ beyond the picture" } }
         @if let Some(default) = default {
             line.floor x1=(px(LEFT)) x2=(px(right)) y1=(px(y.at(default))) y2=(px(y.at(default))) { title { "the default’s median: " (seconds(default)) } }
         }

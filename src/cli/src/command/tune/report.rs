@@ -1,9 +1,10 @@
 //! What a tuning says at its end, and where it stands when it is cut short.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use colltune_core::spelling::quoted;
 use colltune_db::generation;
+use colltune_statistics::Interval;
 use serde::Serialize;
 
 use super::session::{Session, tables};
@@ -11,7 +12,8 @@ use super::state::End;
 use crate::command::compare::summary_of;
 use crate::command::export;
 use crate::command::train::counted;
-use crate::comparison::{Account, Comparison, Verdict, percent, seconds};
+use crate::command::verdict::Vetoed;
+use crate::comparison::{Account, Comparison, Verdict, seconds};
 use crate::failure::Stopped;
 use crate::output::{json, print};
 
@@ -45,10 +47,12 @@ struct Json {
     comparison: Option<Comparison>,
     account_without: Option<Account>,
     account_with: Option<Account>,
-    /// Whole time of a job that tried variants over that of one with the default; null where that is not known.
-    exploring: Option<f64>,
+    /// Whole time of a job that tried variants over that of one with the default; null where too few ran to tell.
+    exploring: Option<Interval>,
     tables: Vec<Tables>,
-    /// The line that runs what was chosen; null where nothing can be gained.
+    /// What is out of force, as the program is slower with it.
+    vetoed: Vec<Vetoed>,
+    /// The line that runs what was chosen; null where nothing can be gained, or the program is slower.
     exploit: Option<String>,
 }
 
@@ -61,9 +65,10 @@ struct Tables {
 }
 
 impl Json {
-    fn of(session: &Session, end: End) -> anyhow::Result<Json> {
+    fn of(session: &Session, end: End, vetoed: &[Vetoed]) -> anyhow::Result<Json> {
         let state = &session.kept.state;
-        let ends = end == End::NothingToGain;
+        let is_slower = is_slower(state.comparison().as_ref());
+        let ends = end == End::NothingToGain || is_slower;
         let told: Vec<_> = (state.accounts.iter())
             .filter_map(|one| one.summary.clone())
             .collect();
@@ -72,27 +77,28 @@ impl Json {
             false => export::every(session.db.root(), &tables(&session.db))?,
         };
         Ok(Json {
-            schema: 1,
+            schema: 2,
             database: session.db.root().to_owned(),
             end,
             jobs: state.n_jobs(),
             spent_s: state.spent_s,
             comparison: state.comparison(),
             account_without: Account::of(&told),
-            account_with: Account::of(&session.with),
+            account_with: Account::of(&state.with),
             exploring: state.exploring(),
             tables: (written.into_iter())
                 .map(|(folder, cells)| Tables { folder, cells })
                 .collect(),
+            vetoed: vetoed.to_vec(),
             exploit: (!ends).then(|| exploit(session)),
         })
     }
 }
 
 /// The last words: what it gained, what it cost, where the tables are, and how to go on.
-pub fn report(session: &Session, end: End) -> anyhow::Result<()> {
+pub fn report(session: &Session, end: End, vetoed: &[Vetoed]) -> anyhow::Result<()> {
     if session.as_json {
-        return json(&Json::of(session, end)?);
+        return json(&Json::of(session, end, vetoed)?);
     }
     let state = &session.kept.state;
     let cost = format!(
@@ -112,21 +118,18 @@ pub fn report(session: &Session, end: End) -> anyhow::Result<()> {
             .iter()
             .filter_map(|one| one.summary.clone())
             .collect();
-        let with = Account::of(&session.with);
+        let with = Account::of(&state.with);
         text += &summary_of(&comparison, state.pairs.len(), &Account::of(&told), &with);
     }
     text += &cost;
-    if let Some(ratio) = state.exploring() {
-        text += &match ratio {
-            slower if slower > 1.0 => format!(
-                "The jobs that tried variants took {} longer than with the default.\n",
-                percent(slower - 1.0)
-            ),
-            faster => format!(
-                "The jobs that tried variants took {} less time than with the default.\n",
-                percent(1.0 - faster)
-            ),
-        };
+    if let Some(Interval { low, value, high }) = state.exploring() {
+        text += &format!(
+            "The jobs that tried variants took {value:.3} times as long as with the default (95 % interval {low:.3} to \
+             {high:.3}).\n"
+        );
+    }
+    if is_slower(state.comparison().as_ref()) {
+        return print(&(text + &refuted(&tables(&session.db), vetoed)));
     }
     let written = export::every(session.db.root(), &tables(&session.db))?;
     let trained = generation::trained(&session.db)?;
@@ -155,6 +158,28 @@ pub fn report(session: &Session, end: End) -> anyhow::Result<()> {
     };
     text += &format!("{advice}: {}\n", exploit(session));
     print(&text)
+}
+
+fn is_slower(found: Option<&Comparison>) -> bool {
+    found.is_some_and(|found| found.verdict == Verdict::Slower)
+}
+
+/// What becomes of choices with which the program is slower.
+fn refuted(tables: &Path, vetoed: &[Vetoed]) -> String {
+    let mut text: String = vetoed.iter().map(Vetoed::sentence).collect();
+    if vetoed.is_empty() {
+        text +=
+            "It ran no other variant than the default, so the tuner itself is what is slower.\n";
+    }
+    if tables.is_dir() {
+        text += &format!(
+            "No tables were written; those in {} are of an earlier training, so do not use them for this program.\n",
+            tables.display()
+        );
+    } else {
+        text += "No tables were written.\n";
+    }
+    text + "Run the program as before; the same line of `colltune tune` tries variants anew.\n"
 }
 
 /// The line that runs what was chosen.

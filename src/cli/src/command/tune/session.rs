@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use colltune_core::account::JobSummary;
 use colltune_core::request::Mode;
 use colltune_db::{Database, Generation, LibraryReport, TrainOptions, train};
 use colltune_models::statistics::CellStatistics;
@@ -13,6 +12,7 @@ use super::state::{Accounted, Choice, End, JOBS_MAX, Kept};
 use super::words;
 use crate::command::compare::{Found, tried};
 use crate::command::train::counted;
+use crate::command::verdict::{self, Vetoed};
 use crate::comparison::{Step, percent, schedule, seconds};
 use crate::failure::Stopped;
 use crate::progress;
@@ -43,8 +43,8 @@ pub struct Session {
     pub begun: Instant,
     /// What trainings warned of, each once.
     pub warned: BTreeSet<String>,
-    /// What the jobs of the comparison told, with the choices.
-    pub with: Vec<JobSummary>,
+    /// Until when its time is in the state.
+    pub counted_until: Instant,
 }
 
 impl Session {
@@ -98,7 +98,7 @@ impl Session {
             return Ok(None);
         };
         progress::tell(&format!(
-            "The time in collectives beyond waiting is {} of the whole, so at most {} can be gained: nothing to tune.",
+            "The time in collectives beyond waiting is {} of the whole time from the launcher's start to its end, so at most {} can be gained: nothing to tune.",
             percent(share),
             percent(share)
         ));
@@ -143,7 +143,7 @@ impl Session {
             wall_s: done.wall_s,
             summary: done.summary,
         });
-        self.kept.save()
+        self.save()
     }
 
     fn left_in_batch(&self) -> usize {
@@ -162,23 +162,20 @@ impl Session {
                 self.account()?;
                 continue;
             }
-            let so_far = state.so_far().map_or_else(String::new, |ratio| {
-                format!(", so far {ratio:.2} times as fast as the default")
-            });
+            let so_far = state.so_far().map_or_else(String::new, words::so_far);
             progress::show(&format!(
                 "job {}: tries variants{so_far}",
                 state.n_explored() + 1
             ));
             let done = self.job(Way::Tuned(Mode::Explore), "that tries variants")?;
             self.kept.state.open_batch().walls_s.push(done.wall_s);
-            self.kept.save()?;
+            self.save()?;
         }
         Ok(())
     }
 
     /// Learns from the batch, and says what changed; the end where nothing is left to find.
     fn learn(&mut self) -> anyhow::Result<Option<End>> {
-        let started = Instant::now();
         progress::show("learns from what the jobs recorded");
         let report = train(&self.db, TrainOptions::default(), &|_| ())?;
         for warning in report.ingest.warnings {
@@ -188,9 +185,8 @@ impl Session {
         }
         let choices = choices(&self.db)?;
         let nothing = nothing_to_gain(&self.db, &report.libraries)?;
-        self.kept.state.spent_s += started.elapsed().as_secs_f64();
         self.kept.state.open_batch().choices = Some(choices);
-        self.kept.save()?;
+        self.save()?;
         if let Some(sentence) = words::learned(&self.kept.state) {
             progress::tell(&sentence);
         }
@@ -223,19 +219,39 @@ impl Session {
             .collect();
         let mut found = Found {
             pairs: self.kept.state.pairs.clone(),
+            with: self.kept.state.with.clone(),
             ..Found::default()
         };
         // Pair by pair, so that no more than one is lost.
         for pair in timed.chunks(2) {
-            let started = Instant::now();
             found.collect(&mut self.trials, pair, n_pairs, Mode::Exploit)?;
-            self.kept.state.spent_s += started.elapsed().as_secs_f64();
             self.kept.state.pairs.clone_from(&found.pairs);
-            self.kept.save()?;
+            self.kept.state.with.clone_from(&found.with);
+            self.save()?;
         }
-        self.with = found.with;
         self.pass_on();
         Ok(())
+    }
+
+    /// Leaves the comparison's verdict in the database; what that puts out of force.
+    pub fn judge(&mut self) -> anyhow::Result<Vec<Vetoed>> {
+        let state = &self.kept.state;
+        let Some(found) = state.comparison() else {
+            return Ok(Vec::new());
+        };
+        progress::show("what the comparison says of the choices");
+        let vetoed = verdict::record(&self.db, &found, state.pairs.len(), &state.with)?;
+        progress::clear();
+        Ok(vetoed)
+    }
+
+    /// Writes the state, with all the time of this invocation in it.
+    pub fn save(&mut self) -> anyhow::Result<()> {
+        let now = Instant::now();
+        let passed = now.duration_since(self.counted_until);
+        self.kept.state.spent_s += passed.as_secs_f64();
+        self.counted_until = now;
+        self.kept.save()
     }
 
     /// What is left is used to say what was gained so far.
@@ -247,9 +263,12 @@ impl Session {
             if let Some(found) = self.kept.state.comparison() {
                 progress::tell(&format!("So far: {}", found.sentence()));
             }
+            for one in self.judge()? {
+                progress::tell(one.sentence().trim_end());
+            }
             // Later choices will be others.
             self.kept.state.forget_pairs();
-            self.kept.save()?;
+            self.save()?;
         }
         let message = format!(
             "the budget of {} is too short for what comes next: {next} jobs of {}. What was done is kept; the same line goes on from here",
@@ -275,9 +294,7 @@ impl Session {
     fn job(&mut self, way: Way, how: &str) -> anyhow::Result<Done> {
         let done = tried(&mut self.trials, way, how);
         self.pass_on();
-        let done = done?;
-        self.kept.state.spent_s += done.wall_s;
-        Ok(done)
+        done
     }
 
     /// What the tuner said in the jobs.

@@ -12,7 +12,7 @@ use colltune_db::check_word::check_word;
 use colltune_db::folder::Folder;
 use colltune_db::{Database, write};
 use colltune_files::read_text;
-use colltune_statistics::median;
+use colltune_statistics::{Interval, median, median_ratio};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +27,8 @@ const JOBS_LEAST: usize = 10;
 pub const JOBS_MAX: usize = 50;
 /// The machine drifts, so what is said on the way is held against the newest jobs, of both kinds.
 const NEWEST: usize = 5;
-/// So few say nothing.
-const TELLING: usize = 3;
+/// Fewer of each kind give no interval that is worth showing.
+const TELLING: usize = 5;
 
 /// The state of one line, in `DB/tune/`. The line itself is nobody's business, as it may hold secrets: a hash of it is
 /// the file's name.
@@ -42,9 +42,11 @@ pub struct State {
     pub batches: Vec<Batch>,
     /// The comparison after the last batch.
     pub pairs: Vec<Pair>,
+    /// What its jobs said, with the choices.
+    pub with: Vec<JobSummary>,
     /// Jobs that ran and are not listed any more.
     pub n_jobs_before: usize,
-    /// Seconds spent in jobs and trainings, over all invocations.
+    /// Seconds spent in all, over all invocations: jobs, trainings, calibration and what lies between.
     pub spent_s: f64,
     /// How it ended, if it did.
     pub end: Option<End>,
@@ -168,6 +170,7 @@ impl State {
     pub fn forget_pairs(&mut self) {
         self.n_jobs_before += 2 * self.pairs.len();
         self.pairs.clear();
+        self.with.clear();
     }
 
     /// Goes on after a comparison: what the next jobs change is held against the last training's choices.
@@ -242,11 +245,11 @@ impl State {
         known.map(|walls_s| median(walls_s)).reduce(f64::max)
     }
 
-    /// The whole time of jobs with the default over that of the newest that explored.
-    pub fn so_far(&self) -> Option<f64> {
+    /// The whole time of jobs with the default over that of the newest that explored, where there are enough of both.
+    pub fn so_far(&self) -> Option<Interval> {
         let (explored, plain) = (self.newest_explored(), self.newest_plain());
-        let tells = explored.len() >= TELLING && !plain.is_empty();
-        tells.then(|| median(&plain) / median(&explored))
+        let tells = explored.len() >= TELLING && plain.len() >= TELLING;
+        tells.then(|| median_ratio(&plain, &explored))
     }
 
     fn newest_explored(&self) -> Vec<f64> {
@@ -268,16 +271,16 @@ impl State {
         self.accounts.len() * NEWEST <= self.n_explored()
     }
 
-    /// How many times as long as with the default the jobs took that explored, all together.
-    pub fn exploring(&self) -> Option<f64> {
+    /// How many times as long as with the default the jobs took that explored, where there are enough of both.
+    pub fn exploring(&self) -> Option<Interval> {
         let plain: Vec<f64> = self.accounts.iter().map(|one| one.wall_s).collect();
         let explored: Vec<f64> = self
             .batches
             .iter()
             .flat_map(|batch| batch.walls_s.clone())
             .collect();
-        let known = !plain.is_empty() && !explored.is_empty();
-        known.then(|| explored.iter().sum::<f64>() / explored.len() as f64 / median(&plain))
+        let tells = explored.len() >= TELLING && plain.len() >= TELLING;
+        tells.then(|| median_ratio(&explored, &plain))
     }
 
     pub fn comparison(&self) -> Option<Comparison> {
@@ -388,7 +391,22 @@ mod tests {
             }
         }
         assert_eq!(ran, "deeeeedeeeeed");
-        assert_eq!((state.so_far(), state.job_s()), (Some(1.5), Some(3.0)));
+        assert_eq!(
+            (state.so_far(), state.job_s()),
+            (None, Some(3.0)),
+            "three tell nothing"
+        );
+        for _ in 0..12 {
+            match state.wants_account() {
+                true => state.accounts.push(Accounted {
+                    wall_s: 3.0,
+                    summary: None,
+                }),
+                false => state.open_batch().walls_s.push(2.0),
+            }
+        }
+        let so_far = state.so_far().expect("five of each");
+        assert_eq!((so_far.low, so_far.value, so_far.high), (1.5, 1.5, 1.5));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::state::{Choice, JOBS_MAX, State};
 use colltune_core::catalogue;
+use colltune_statistics::Interval;
 
 use crate::command::train::counted;
 
@@ -68,6 +69,9 @@ fn chosen(state: &State) -> String {
 }
 
 /// How the newest jobs that explored did.
-fn so_far(ratio: f64) -> String {
-    format!("; jobs that try variants are {ratio:.2} times as fast as with the default")
+pub fn so_far(ratio: Interval) -> String {
+    let Interval { low, value, high } = ratio;
+    format!(
+        "; jobs that try variants are {value:.2} times as fast as with the default (95 % interval {low:.2} to {high:.2})"
+    )
 }

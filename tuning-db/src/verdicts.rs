@@ -1,0 +1,293 @@
+//! What whole programs said of the choices: the verdicts of `colltune tune` and `compare`, and what those veto.
+//!
+//! `DB/KEY/verdicts.json` holds them. Per-call measurements cannot see everything that a program loses, so a program that
+//! is slower with what was chosen has the last word: of each choice that it ran, evidence from before that verdict no
+//! longer counts. A choice that was earned again and refuted again is out for good, unless a program gained by it since.
+
+use std::collections::BTreeMap;
+
+use colltune_core::catalogue;
+use colltune_core::collective::Collective;
+use colltune_core::context::DataKey;
+use colltune_core::library::Library;
+use colltune_core::space::Cell;
+use colltune_files::{MODEL_BYTES_MAX, read_text};
+use colltune_models::Veto;
+use colltune_models::evidence::Evidence;
+use serde::{Deserialize, Serialize};
+
+use crate::database::{Database, DbError, at};
+use crate::lock::Lock;
+use crate::write;
+
+const SCHEMA: u32 = 1;
+pub(crate) const FILE: &str = "verdicts.json";
+/// The newest verdicts are kept.
+const VERDICTS_MAX: usize = 256;
+/// So many refutations of one choice put it out for good.
+const REFUTED_FOR_GOOD: u32 = 2;
+
+/// The verdicts of one library, the oldest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdicts {
+    schema: u32,
+    pub verdicts: Vec<ProgramVerdict>,
+}
+
+/// What one comparison of a whole program with and without colltune found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramVerdict {
+    pub at_unix_ms: u64,
+    /// The name of the program's file, without folder and arguments.
+    pub program: String,
+    pub arguments_hash: String,
+    pub label: String,
+    pub nodes: u64,
+    pub ppn: u64,
+    pub ranks: u64,
+    /// What was in force.
+    pub generation: u64,
+    pub pairs: u64,
+    /// Whole time without colltune over whole time with it, and its 95 % interval; `None`: without bound.
+    pub ratio: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    /// What the program ran other than the default.
+    pub choices: Vec<CellChoice>,
+}
+
+/// A variant other than the default that was chosen in a cell.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CellChoice {
+    pub cell: Cell,
+    pub variant: String,
+}
+
+impl ProgramVerdict {
+    pub fn is_slower(&self) -> bool {
+        self.high.is_some_and(|high| high < 1.0)
+    }
+
+    pub fn is_faster(&self) -> bool {
+        self.low.is_some_and(|low| low > 1.0)
+    }
+}
+
+impl Default for Verdicts {
+    fn default() -> Verdicts {
+        Verdicts {
+            schema: SCHEMA,
+            verdicts: Vec::new(),
+        }
+    }
+}
+
+/// A choice that was refuted: when last, and how often.
+struct Refuted {
+    at_unix_ms: u64,
+    times: u32,
+}
+
+impl Verdicts {
+    /// Errors: `Io` and `Owners` for a file that cannot be used: what is vetoed must not come back by that.
+    pub fn of(db: &Database, key: &DataKey) -> Result<Verdicts, DbError> {
+        let path = db.library(key).join(FILE);
+        let text = match read_text(&path, MODEL_BYTES_MAX) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Verdicts::default());
+            }
+            read => read.map_err(at("read", &path))?,
+        };
+        let problem = |problem: String| DbError::Owners {
+            path: path.clone(),
+            problem: format!("{problem}; without the file what programs refuted is chosen again"),
+        };
+        let found: Verdicts =
+            serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
+        match found.schema {
+            SCHEMA => Ok(found),
+            other => Err(problem(format!(
+                "it has version {other}, this colltune reads {SCHEMA}"
+            ))),
+        }
+    }
+
+    /// Adds a verdict to those of a library.
+    ///
+    /// Errors: `Lock` while somebody trains; those of [`Verdicts::of`].
+    pub fn add(db: &Database, key: &DataKey, verdict: ProgramVerdict) -> Result<(), DbError> {
+        let _lock = Lock::take(&db.lock_path())?;
+        let mut all = Verdicts::of(db, key)?;
+        all.verdicts.push(verdict);
+        let n_old = all.verdicts.len().saturating_sub(VERDICTS_MAX);
+        all.verdicts.drain(..n_old);
+        let text = serde_json::to_string_pretty(&all).expect("numbers and names");
+        let folder = db.folder(&db.library(key))?;
+        write::atomically(&folder, FILE, text.as_bytes())
+    }
+
+    /// What shapes a training: choices that stand refuted, since when, and whether for good.
+    fn refuted(&self) -> BTreeMap<&CellChoice, Refuted> {
+        let mut found: BTreeMap<&CellChoice, Refuted> = BTreeMap::new();
+        for verdict in &self.verdicts {
+            for chosen in &verdict.choices {
+                if verdict.is_faster() {
+                    found.remove(chosen);
+                } else if verdict.is_slower() {
+                    let refuted = found.entry(chosen).or_insert(Refuted {
+                        at_unix_ms: 0,
+                        times: 0,
+                    });
+                    refuted.at_unix_ms = refuted.at_unix_ms.max(verdict.at_unix_ms);
+                    refuted.times += 1;
+                }
+            }
+        }
+        found
+    }
+
+    /// All of them that shapes a training, as a text; empty where nothing stands refuted.
+    pub(crate) fn shapes(&self) -> String {
+        let refuted = self.refuted().into_iter();
+        let lines = refuted.map(|(chosen, refuted)| {
+            let (at, times) = (refuted.at_unix_ms, refuted.times);
+            format!("{} {} {at} {times}", chosen.cell, chosen.variant)
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The choices that programs refuted, for the learner.
+    pub(crate) fn vetoes(&self) -> Vec<Veto> {
+        let refuted = self.refuted().into_iter();
+        refuted
+            .map(|(chosen, refuted)| Veto {
+                cell: chosen.cell,
+                variant: chosen.variant.clone(),
+                is_for_good: refuted.times >= REFUTED_FOR_GOOD,
+            })
+            .collect()
+    }
+
+    /// Drops evidence of refuted choices that is older than the verdict. `started_unix_ms` says when a run began; of a run
+    /// that does not say, nothing newer is known.
+    pub(crate) fn filter(
+        &self,
+        evidence: &mut Vec<Evidence>,
+        library: Library,
+        started_unix_ms: impl Fn(u32) -> Option<u64>,
+    ) {
+        let mut old: BTreeMap<(Collective, u16), Vec<(Cell, u64)>> = BTreeMap::new();
+        for (chosen, refuted) in self.refuted() {
+            let collective = chosen.cell.collective;
+            let variants = catalogue::variants(library, collective);
+            let place = variants
+                .iter()
+                .position(|one| one.name.to_string() == chosen.variant);
+            if let Some(place) = place {
+                let of_variant = old.entry((collective, place as u16)).or_default();
+                of_variant.push((chosen.cell, refuted.at_unix_ms));
+            }
+        }
+        if old.is_empty() {
+            return;
+        }
+        evidence.retain(|row| {
+            let shape = row.shape;
+            let Some(cells) = old.get(&(shape.collective, row.variant)) else {
+                return true;
+            };
+            let started = started_unix_ms(row.run).unwrap_or(0);
+            let (nodes, ppn) = (shape.nodes.into(), shape.ppn.into());
+            !cells.iter().any(|(cell, at_unix_ms)| {
+                cell.contains(shape.collective, shape.message_bytes, nodes, ppn)
+                    && started <= *at_unix_ms
+            })
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use colltune_core::space::Range;
+    use colltune_models::evidence::Shape;
+
+    use super::*;
+    use crate::test_support::LIBRARY;
+
+    fn chosen(variant: &str) -> CellChoice {
+        let all = Range { lo: 0, hi: None };
+        CellChoice {
+            cell: Cell {
+                collective: Collective::Allreduce,
+                bytes: all,
+                nodes: all,
+                ppn: all,
+            },
+            variant: variant.to_owned(),
+        }
+    }
+
+    fn verdict(at_unix_ms: u64, (low, high): (f64, f64), variant: &str) -> ProgramVerdict {
+        ProgramVerdict {
+            at_unix_ms,
+            low: Some(low),
+            high: Some(high),
+            choices: vec![chosen(variant)],
+            ..ProgramVerdict::default()
+        }
+    }
+
+    #[test]
+    fn a_second_refutation_is_for_good_and_a_gain_in_between_lifts_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::create_or_open(folder.path()).unwrap();
+        let key: DataKey = LIBRARY.into();
+        db.make_folder(&db.library(&key)).unwrap();
+        let (slower, faster, equal) = ((0.8, 0.9), (1.1, 1.2), (0.9, 1.1));
+        let vetoes = || {
+            let found = Verdicts::of(&db, &key).unwrap().vetoes();
+            let told = found
+                .iter()
+                .map(|veto| (veto.variant.clone(), veto.is_for_good));
+            told.collect::<Vec<_>>()
+        };
+        let told = |is_for_good| vec![("node:shm".to_owned(), is_for_good)];
+        for (at, interval, expected) in [
+            (1, equal, Vec::new()),
+            (2, slower, told(false)),
+            (3, equal, told(false)),
+            (4, faster, Vec::new()),
+            (5, slower, told(false)),
+            (6, slower, told(true)),
+        ] {
+            Verdicts::add(&db, &key, verdict(at, interval, "node:shm")).unwrap();
+            assert_eq!(vetoes(), expected, "after {at}");
+        }
+        // A file that cannot be used is refused, for what it vetoes must not come back.
+        std::fs::write(db.library(&key).join(FILE), r#"{"schema":9,"verdicts":[]}"#).unwrap();
+        let error = Verdicts::of(&db, &key).unwrap_err().to_string();
+        assert!(error.contains("version 9"), "{error}");
+    }
+
+    #[test]
+    fn evidence_of_a_refuted_choice_counts_from_the_verdict_on() {
+        let variants = catalogue::variants(LIBRARY, Collective::Allreduce);
+        let names: Vec<String> = variants.iter().map(|one| one.name.to_string()).collect();
+        let shape = Shape {
+            collective: Collective::Allreduce,
+            message_bytes: 8,
+            nodes: 1,
+            ppn: 2,
+            n_ranks: 2,
+        };
+        let row = |run, variant| Evidence::nothing(run, shape, variant);
+        let rows = vec![row(0, 0), row(0, 1), row(0, 2), row(1, 1)];
+        let all = Verdicts {
+            verdicts: vec![verdict(100, (0.8, 0.9), &names[1])],
+            ..Verdicts::default()
+        };
+        let mut left = rows.clone();
+        all.filter(&mut left, LIBRARY, |run| Some(50 + 100 * u64::from(run)));
+        assert_eq!(left, [rows[0], rows[2], rows[3]]);
+    }
+}
