@@ -1,10 +1,23 @@
-//! Parts of pages that are made of the code: between `<!-- made: NAME -->` and `<!-- end -->`.
+//! Parts of pages that are made of the code, and sessions: between `<!-- made: NAME -->` and `<!-- end -->`. They stand in
+//! the pages' files, so that these can be read without a build.
 
 use colltune_book::formats::PARTS;
-use colltune_book::{page, pages, pages_folder, settings};
+use colltune_book::{page, pages, pages_folder, sessions, settings, top};
 
 const BEGINS: &str = "<!-- made: ";
 const ENDS: &str = "<!-- end -->";
+
+fn made(name: &str) -> String {
+    if let Some(session) = name.strip_prefix("session ") {
+        let path = top().join(format!("examples/steps/{session}.session"));
+        let text = std::fs::read_to_string(&path);
+        let text = text.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        return format!("```console\n{}\n```", text.trim_end());
+    }
+    let part = PARTS.iter().find(|(known, _)| *known == name);
+    let (_, make) = part.unwrap_or_else(|| panic!("nothing makes {name}"));
+    make()
+}
 
 /// The page with every part made anew; the names that it has.
 fn renewed(text: &str) -> (String, Vec<String>) {
@@ -14,9 +27,7 @@ fn renewed(text: &str) -> (String, Vec<String>) {
         let (_, behind) = behind
             .split_once(ENDS)
             .unwrap_or_else(|| panic!("{name} has no {ENDS}"));
-        let part = PARTS.iter().find(|(known, _)| *known == name);
-        let (_, make) = part.unwrap_or_else(|| panic!("nothing makes {name}"));
-        let made = make();
+        let made = made(name);
         renewed += &format!(
             "{before}{BEGINS}{name} -->\n\n{}\n\n{ENDS}",
             made.trim_end()
@@ -55,6 +66,13 @@ fn parts_that_are_made_of_the_code_are_what_it_says() {
         .iter()
         .find(|(name, _)| !used.contains(&(*name).to_owned()));
     assert_eq!(unused.map(|(name, _)| name), None, "is on no page");
+    for path in sessions() {
+        let name = path.file_stem().expect("a name").to_string_lossy();
+        assert!(
+            used.contains(&format!("session {name}")),
+            "{name} is on no page"
+        );
+    }
 }
 
 #[test]

@@ -27,14 +27,15 @@ fn every_picture_says_what_it_shows() {
     }
 }
 
-/// They stand in the page itself: their words and lines have the page's colour, and their fills let it through.
+/// Words and lines are dark by day and light by night, and fills let the page's colour through.
 #[test]
-fn every_picture_takes_its_colours_from_the_page() {
+fn every_picture_can_be_seen_by_day_and_by_night() {
     for path in pictures() {
         let text = std::fs::read_to_string(&path).expect("a picture of ours");
         let file = path.display();
-        let begins = text.starts_with("<svg ") && !text.contains("\n\n");
-        assert!(begins, "{file}: Markdown ends a picture at an empty line");
+        let style = between(&text, "<style>", "</style>").unwrap_or_default();
+        assert!(style.starts_with("svg{color:"), "{file}: {style}");
+        assert!(style.contains("prefers-color-scheme:dark"), "{file}");
         for stroke in text.split("stroke=\"").skip(1) {
             assert!(stroke.starts_with("currentColor"), "{file}: {stroke:.30}");
         }

@@ -215,7 +215,7 @@ fn seconds_of_start(n_ranks: u32, per_group: u32) -> f64 {
 
 const HEAD: &str = " ranks  per group  clients  requests  server busy  seconds";
 
-/// ARCHITECTURE quotes these lines: `cargo test -p colltune-core start_of -- --nocapture`.
+/// docs/results/ quotes these lines: `cargo test -p colltune-core start_of -- --nocapture`.
 #[test]
 fn the_start_of_65_536_ranks_ends_far_below_the_time_out() {
     println!("{HEAD}");
