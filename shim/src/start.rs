@@ -80,6 +80,7 @@ pub fn start_up(code: c_int, before: Reading) {
 }
 
 fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
+    strict::take();
     let behind = Reading::now();
     let pmpi = library::pmpi()?;
     // Before anything else: on another library not even the predefined handles are right. All ranks
