@@ -6,7 +6,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use colltune_core::calibration::Calibration;
 use colltune_core::context::DataKey;
 use colltune_core::library::Library;
 use colltune_core::prior::ratios;
@@ -19,7 +18,6 @@ pub use crate::error::{DbError, in_shell};
 pub use crate::machine::machine_here;
 
 use crate::folder::{Folder, parts};
-use crate::lock::Lock;
 use crate::{share, write};
 
 pub(crate) const SETTINGS: &str = "colltune.toml";
@@ -316,6 +314,7 @@ fn refuse_site(path: &Path) -> Result<(), DbError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use colltune_core::calibration::Calibration;
     use colltune_core::collective::Collective;
     use colltune_core::settings::Shown;
 
