@@ -77,6 +77,14 @@ impl State {
         membership.map_or(nobody, |membership| membership.layout)
     }
 
+    /// This communicator, and no later one with its handle.
+    pub fn known(&self) -> Known {
+        Known {
+            comm: self.comm,
+            attached: self.attached,
+        }
+    }
+
     /// This rank among all.
     pub fn members(&self) -> Members {
         Members {
@@ -112,6 +120,13 @@ impl State {
     }
 }
 
+/// A communicator that was found: once it is freed another one may have its handle, and its state.
+#[derive(Clone, Copy)]
+pub struct Known {
+    pub comm: Comm,
+    attached: u64,
+}
+
 /// A state in its place in the registry.
 struct Slot {
     /// The bits of the communicator's handle; [`FREE`] while recycled.
@@ -121,7 +136,10 @@ struct Slot {
 
 /// The state of a communicator, found for one call. The call borrows it from here for moments in which nothing of the
 /// program's runs: the library's functions may call a tool, an error handler or an operation of the program's, which
-/// may call a collective on this communicator, for which the state is found again.
+/// may call a collective on this communicator, for which the state is found again, or free it. Three calls of the library's
+/// are made while the state is borrowed: those in which ranks agree, the parts of a mock-up, and those on the node's short
+/// way report their errors so. A handler that then calls a collective on this communicator borrows the state twice, where
+/// threads call at will; elsewhere such a call is none of ours.
 pub struct Found(*mut Slot);
 
 impl Found {
@@ -205,6 +223,16 @@ impl Registry {
     pub unsafe fn find_again(&self, comm: Comm) -> Option<Found> {
         // SAFETY: the same is promised.
         unsafe { self.find_by_bits(bits(comm)) }
+    }
+
+    /// The same behind code of the program's that may have freed the communicator; `None` where it has.
+    ///
+    /// # Safety
+    /// As for [`Registry::find`].
+    pub unsafe fn find_still(&self, known: Known) -> Option<Found> {
+        // SAFETY: the same is promised.
+        let mut found = unsafe { self.find_again(known.comm) }?;
+        (found.state().attached == known.attached).then_some(found)
     }
 
     /// The same by the bits of the handle. A communicator that was freed since is not found, unless another one has

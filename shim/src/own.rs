@@ -5,13 +5,12 @@ use std::ffi::c_int;
 use colltune_core::catalogue::Own;
 use colltune_core::decide::rooms::Class;
 
-use crate::abi;
 use crate::arguments::View;
 use crate::library::Pmpi;
 use crate::mockup;
 use crate::node::{self, NodeMemory};
 use crate::p2p::{self, Schedules};
-use crate::private::{self, Parent};
+use crate::private::Parent;
 use crate::world::World;
 
 /// What our own families keep with a communicator.
@@ -62,29 +61,31 @@ pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &O
     is_open && p2p::settled(world, parent, schedules, call.class, has_room)
 }
 
-/// Runs a call that is ready. `default` runs where an argument is wrong, so that the library says so.
+/// An error of a call.
+#[derive(Clone, Copy)]
+pub enum Failure {
+    /// The program's error handler has it still to come.
+    Unreported(c_int),
+    Reported(c_int),
+}
+
+/// Runs a call that is ready.
 #[inline]
 pub fn run(
     world: &World,
     parent: Parent,
     families: &mut OwnFamilies,
-    call: &OwnCall,
-    default: impl Fn() -> c_int,
-) -> c_int {
-    let Some(view) = call.view else {
-        return default();
-    };
-    let result = match call.own {
+    own: Own,
+    view: &View,
+) -> Result<(), Failure> {
+    let result = match own {
         Own::Schedule(own) => p2p::run(world, &mut families.schedules, own, view),
         Own::Node(own) => node::run(world, families.on_nodes(), own, view),
         // The parts' errors have reached the program's handler.
         Own::Composed(own) => {
             let result = mockup::run(world, parent, &families.schedules, own, view);
-            return result.err().unwrap_or(abi::SUCCESS);
+            return result.map_err(Failure::Reported);
         }
     };
-    match result {
-        Ok(()) => abi::SUCCESS,
-        Err(code) => private::report(world, parent.comm, code),
-    }
+    result.map_err(Failure::Unreported)
 }

@@ -20,7 +20,7 @@ use colltune_core::decide::hopeless::KnownHopeless;
 use colltune_core::decide::rules::{JobTerms, Rules, Telling};
 use colltune_core::launched;
 use colltune_core::library::Library;
-use colltune_core::processors::{Mask, are_crowded, are_rationed};
+use colltune_core::processors::{Allowed, are_rationed, share};
 use colltune_core::roster::{self, hash_bytes};
 use colltune_core::select::mix;
 use colltune_core::settings::SummaryTo;
@@ -125,7 +125,7 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
     let own_card = Card {
         host: host_hash(pmpi),
         clock: before.calibrate(behind),
-        processors: processors::allowed(),
+        processors: Allowed::of(&processors::allowed()),
         quota: processors::quota(),
     };
     let cards = exchange(pmpi, &handles, n_ranks, &own_card)?;
@@ -178,11 +178,9 @@ fn agree(variables: &[(String, String)], before: Reading) -> Option<Tuner> {
 fn share_processors(on_node: &[&Card]) -> bool {
     // SAFETY: it only asks for a number.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    // A rank that has more processors than its mask holds says nothing of them.
-    let masks = on_node.iter().map(|card| card.processors);
-    let masks: Vec<_> = masks.filter(|mask| *mask != Mask::default()).collect();
+    let allowed: Vec<_> = on_node.iter().map(|card| card.processors).collect();
     let quotas: Vec<_> = on_node.iter().map(|card| card.quota).collect();
-    on_node.len() as i64 > online || are_crowded(&masks) || are_rationed(&quotas)
+    on_node.len() as i64 > online || share(&allowed) || are_rationed(&quotas)
 }
 
 /// Whether this job's launcher or user told the library to give the processor away while it waits: then there is somebody

@@ -1,8 +1,9 @@
 /* Error handlers and operations that do not return: they throw, or they jump. And handlers that call a collective on the
- * very communicator of the call.
+ * very communicator of the call, or free it.
  *
  * usage: unwinding throw|jump handler|lone|alone|apart|op ROUNDS
  *        unwinding call handler|lone ROUNDS
+ *        unwinding free alone ROUNDS
  *   handler  every rank broadcasts from a root that there is not; the handler leaves the call
  *   lone     rank 1 does so, and the others do not notice
  *   alone    rank 1 has less room than the root sends
@@ -16,10 +17,11 @@
 #include <cstring>
 #include <mpi.h>
 
-static bool throws, calls, leaves;
+static bool throws, calls, frees, leaves;
 static jmp_buf back;
 static int left, errors, right = 1;
 static char sink[64];
+static MPI_Comm on;
 
 static int reduce();
 
@@ -29,6 +31,12 @@ static void leave() {
         leaves = false;
         left++;
         reduce();
+        return;
+    }
+    if (frees) {
+        leaves = false;
+        left++;
+        MPI_Comm_free(&on);
         return;
     }
     longjmp(back, 1);
@@ -60,7 +68,7 @@ static int reduce() {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     long sent[4] = { rank, 1, 2, rank }, got[4] = { -1, -1, -1, -1 };
-    if (MPI_Allreduce(sent, got, 4, MPI_LONG, op, MPI_COMM_WORLD)) return 1;
+    if (MPI_Allreduce(sent, got, 4, MPI_LONG, op, on)) return 1;
     right &= got[0] == (long)size * (size - 1) / 2 && got[1] == size;
     return 0;
 }
@@ -74,21 +82,21 @@ static int broadcast() {
     static long data[1000];
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (long i = 0; i < n_sent; i++) data[i] = rank == 0 ? i : -1;
-    if (MPI_Bcast(data, (int)n_sent, MPI_LONG, 0, MPI_COMM_WORLD)) return 1;
+    if (MPI_Bcast(data, (int)n_sent, MPI_LONG, 0, on)) return 1;
     for (long i = 0; i < n_sent; i++) right &= data[i] == i;
     return 0;
 }
 
 static int wrong_root() {
     long data = 0;
-    return MPI_Bcast(&data, 1, MPI_LONG, 99, MPI_COMM_WORLD);
+    return MPI_Bcast(&data, 1, MPI_LONG, 99, on);
 }
 
 static int too_long() {
     static long data[1000];
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return MPI_Bcast(data, rank == 1 ? 875 : 1000, MPI_LONG, 0, MPI_COMM_WORLD);
+    return MPI_Bcast(data, rank == 1 ? 875 : 1000, MPI_LONG, 0, on);
 }
 
 /* Of rank 1 alone, in nobody's company. */
@@ -104,6 +112,11 @@ static void is_left(int (*call)(), int depth) {
         deeper(depth, call);
         // Where the call was right, what the other's handler calls is called here.
         if (leaves) reduce();
+    } else if (frees) {
+        deeper(depth, call);
+        // Where the call was right its communicator is still there.
+        if (leaves) MPI_Comm_free(&on);
+        on = MPI_COMM_WORLD;
     } else if (throws) {
         try {
             deeper(depth, call);
@@ -123,6 +136,8 @@ int main(int argc, char **argv) {
     if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 2);
     throws = !strcmp(argv[1], "throw");
     calls = !strcmp(argv[1], "call");
+    frees = !strcmp(argv[1], "free");
+    on = MPI_COMM_WORLD;
     int rank, all = 0;
     MPI_Errhandler handler;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -139,6 +154,7 @@ int main(int argc, char **argv) {
     MPI_Comm other;
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
     for (int round = 0; round < atoi(argv[3]); round++) {
+        if (frees) MPI_Comm_dup(MPI_COMM_WORLD, &on);
         for (int i = 0; i < 2; i++) {
             deeper(2 * i, reduce);
             deeper(7 * i, broadcast);

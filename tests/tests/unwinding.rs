@@ -82,6 +82,15 @@ on_each_library! {
         ]);
     }
 
+    /// Its samples are nobody's any more, and its state may be the next one's.
+    fn a_handler_that_frees_the_communicator_of_a_call_leaves_the_tuner_usable(mpi: Mpi) {
+        let db = folder();
+        goes_on_as_without_the_shim(mpi, &["free"], "alone", &[
+            &|job| job.db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "1"),
+            &|job| job.force("bcast=p2p:binomial").env("COLLTUNE_SETUP_AFTER", "1"),
+        ]);
+    }
+
     /// It has made no call at all, whatever its tuner had counted by then.
     fn a_handler_that_leaves_a_wrong_call_of_one_rank_alone_leaves_the_ranks_agreed(mpi: Mpi) {
         is_as_if_the_call_was_never_made(mpi, &BOTH, "lone");

@@ -11,6 +11,7 @@ use colltune_core::library::Library;
 use colltune_core::record::Header;
 use colltune_core::roster::{self, hash_bytes};
 
+use super::strict;
 use super::tell::largest;
 use crate::call_log::CallLog;
 use crate::communicator::Registry;
@@ -92,18 +93,21 @@ pub fn open(pmpi: &'static Pmpi, handles: &Handles, job: JobFacts) -> Option<Ope
     let recorder = trace.and_then(Result::ok);
     let made = made.unwrap_or_default();
     if unregistered != 0 {
-        say_at_0(&job, || {
-            "failed to make an attribute of communicators on some rank; collectives run untuned on all ranks".to_owned()
-        });
         messages::take_back(made, pmpi);
         // It is empty, and goes.
         let _ = recorder.map(|recorder| recorder.finish());
+        strict::untuned(
+            "failed to make an attribute of communicators on some rank; collectives run untuned on all ranks",
+        );
         return None;
     }
     if denied != 0 {
         messages::take_back(made, pmpi);
         // As above.
         let _ = recorder.map(|recorder| recorder.finish());
+        strict::denied(
+            "programs_allow or programs_deny leaves a program of this job out; collectives run untuned",
+        );
         return Some(Opened {
             registry: registry?,
             log: None,

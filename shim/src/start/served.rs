@@ -8,7 +8,7 @@ use crate::private;
 
 /// The library and its handles.
 ///
-/// Errors: why this job runs untuned, as a sentence; empty where a handle is missing.
+/// Errors: why this job runs untuned, as a sentence.
 pub fn served(pmpi: &Pmpi, version_text: &str) -> Result<(Library, Handles), String> {
     let library = Library::from_version_text(version_text)
         .and_then(Library::known)
@@ -19,7 +19,11 @@ pub fn served(pmpi: &Pmpi, version_text: &str) -> Result<(Library, Handles), Str
             abi::ABI.name()
         ));
     }
-    let handles = Handles::resolve().ok_or_else(String::new)?;
+    let handles = Handles::resolve().ok_or_else(|| {
+        format!(
+            "this build of {library} lacks a handle that colltune needs; collectives run untuned"
+        )
+    })?;
     // Ranks may make one call from C and from Fortran, so that either both are tuned or neither is.
     match integer_bytes(pmpi, &handles) {
         Some(bytes) if bytes > 4 => Err(format!(

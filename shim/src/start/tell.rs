@@ -3,19 +3,19 @@
 use std::ffi::{c_int, c_void};
 
 use bincode::{Decode, Encode};
-use colltune_core::processors::{Mask, Quota};
+use colltune_core::processors::{Allowed, Quota};
 
 use crate::abi;
 use crate::clock::Conversion;
 use crate::handout::Handout;
 use crate::library::{Handles, Pmpi};
 
-/// What each rank tells all others once.
+/// What each rank tells all others once. Every rank holds those of all for a moment, so each is short.
 #[derive(Encode, Decode)]
 pub struct Card {
     pub host: u64,
     pub clock: Conversion,
-    pub processors: Mask,
+    pub processors: Allowed,
     pub quota: Quota,
 }
 

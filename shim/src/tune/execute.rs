@@ -19,13 +19,14 @@ use crate::account::Span;
 use crate::arguments::{Arguments, Reduction, View};
 use crate::call_log::Line;
 use crate::clock;
-use crate::communicator::{Found, State};
+use crate::communicator::{Found, Known, State};
 use crate::flight::UnderWay;
 use crate::floating;
 use crate::gap::Sample;
 use crate::limits::Reservation;
 use crate::node::Repeat;
-use crate::own::{self, OwnCall};
+use crate::own::{self, Failure, OwnCall};
+use crate::private;
 use crate::world::World;
 
 /// One call's arguments, and the ways to run it. All collectives share the code behind it, which is long.
@@ -54,12 +55,16 @@ impl Ways<'_> {
 
 /// A sampled call that runs. One that an exception leaves is taken into account at once: the other ranks may be in its
 /// review, while this one calls something else next.
-struct Sampled<'a>(&'a Tuner, &'a mut Found);
+struct Sampled<'a>(&'a Tuner, Known);
 
 impl Drop for Sampled<'_> {
     #[cold]
     fn drop(&mut self) {
-        let Sampled(tuner, found) = self;
+        let &mut Sampled(tuner, known) = self;
+        // SAFETY: the call on this communicator, which has been found, is still the only one.
+        let Some(mut found) = (unsafe { tuner.registry.find_still(known) }) else {
+            return;
+        };
         let state = found.state();
         if let Some(left) = state.decider.under_way() {
             tuner.take_left(state, left);
@@ -148,7 +153,7 @@ impl Tuner {
         (default, _under_way): (&dyn Fn() -> c_int, Option<UnderWay>),
     ) -> c_int {
         let state = found.state();
-        let comm = state.comm;
+        let known = state.known();
         self.log_call(state, call, None, (DEFAULT, false));
         // As where nobody on this rank wants to know of the call: what it calls in turn, in the wrapper of a tool
         // behind us or an error handler, is counted on all ranks.
@@ -156,7 +161,7 @@ impl Tuner {
         let code = default();
         if code != abi::SUCCESS {
             // SAFETY: the call on this communicator, which has been found, is still the only one.
-            let found = unsafe { self.registry.find_again(comm) };
+            let found = unsafe { self.registry.find_still(known) };
             if let Some(mut found) = found {
                 self.take_back_if_refused(found.state(), call, code);
             }
@@ -187,6 +192,7 @@ impl Tuner {
         (ways, under_way): (&Ways, Option<UnderWay>),
     ) -> c_int {
         let state = found.state();
+        let known = state.known();
         let collective = call.collective;
         let tell_variant = |variant| {
             if let Some(under_way) = &under_way {
@@ -229,14 +235,17 @@ impl Tuner {
         }
         if !chosen.sampled {
             let code = self.execute(&mut found, call, &chosen, own.as_ref(), ways);
-            let state = found.state();
             if code != abi::SUCCESS {
-                self.take_back_if_library_refused(state, call, own.as_ref(), code);
+                // SAFETY: as below.
+                let found = unsafe { self.registry.find_still(known) };
+                if let Some(mut found) = found {
+                    self.take_back_if_library_refused(found.state(), call, own.as_ref(), code);
+                }
             } else if let Some(repeat) = own
                 .as_ref()
                 .and_then(|own| Repeat::of(self, own.own, own.view?, chosen.place, chosen.variant))
             {
-                state.repeat = Some(repeat);
+                found.state().repeat = Some(repeat);
             }
             return code;
         }
@@ -244,9 +253,14 @@ impl Tuner {
         state.repeat = None;
         let start_ns = begun.unwrap_or_else(|| self.clock.at_ns(clock::ticks()));
         state.decider.begin_sample(collective, chosen, start_ns);
-        let sampled = Sampled(self, &mut found);
-        let code = self.execute(sampled.1, call, &chosen, own.as_ref(), ways);
+        let sampled = Sampled(self, known);
+        let code = self.execute(&mut found, call, &chosen, own.as_ref(), ways);
         std::mem::forget(sampled);
+        // SAFETY: the call on this communicator, which has been found, is still the only one.
+        let Some(mut found) = (unsafe { self.registry.find_still(known) }) else {
+            // The program's error handler has freed it: nobody counts its samples any more.
+            return code;
+        };
         let state = found.state();
         let end = clock::ticks();
         let end_ns = self.clock.at_ns(end);
@@ -396,15 +410,20 @@ impl Tuner {
         let state = found.state();
         match own {
             Some(own) => {
-                let (parent, decider) = (state.parent(), &state.decider);
-                let together = || {
-                    self.run_together(parent.comm, ways.default, || {
-                        let names = &self.rules.names[collective.index()];
-                        let variant = names[usize::from(variant)].clone();
-                        decider.impasse(collective, Reason::Arguments { variant })
-                    })
+                let parent = state.parent();
+                let Some(view) = own.view else {
+                    let names = &self.rules.names[collective.index()];
+                    let variant = names[usize::from(variant)].clone();
+                    let reason = Reason::Arguments { variant };
+                    let impasse = state.decider.impasse(collective, reason);
+                    return self.run_together(parent.comm, ways.default, || impasse);
                 };
-                own::run(self, parent, &mut state.families, own, together)
+                // The program's handler runs when nothing is borrowed any more.
+                match own::run(self, parent, &mut state.families, own.own, view) {
+                    Ok(()) => abi::SUCCESS,
+                    Err(Failure::Reported(code)) => code,
+                    Err(Failure::Unreported(code)) => private::report(self, parent.comm, code),
+                }
             }
             None => {
                 let (comm, carriers, native) = (state.comm, &state.carriers, ways.native);

@@ -36,7 +36,7 @@ impl Tuner {
     ) -> c_int {
         let is_counted = !matches!(decision, Decision::Unobserved(_));
         let state = found.state();
-        let comm = state.comm;
+        let (known, comm) = (state.known(), state.comm);
         if is_counted {
             state.decider.take_back(call);
         }
@@ -48,7 +48,7 @@ impl Tuner {
         }
         // It has not refused it, so the call has taken place; the others may be elsewhere.
         // SAFETY: the call on this communicator, which has been found, is still the only one.
-        let Some(mut found) = (unsafe { self.registry.find_again(comm) }) else {
+        let Some(mut found) = (unsafe { self.registry.find_still(known) }) else {
             return code;
         };
         let state = found.state();

@@ -80,9 +80,12 @@ impl Tuner {
             )
         };
         let mut words = floating::by_default(tell);
-        let comm = state.comm;
+        let (known, comm) = (state.known(), state.comm);
         if !self.largest(comm, &mut words.largest) || !self.sum(comm, &mut words.sums) {
-            state.decider.stand_aside();
+            // SAFETY: the call on this communicator, which has been found, is still the only one.
+            if let Some(mut found) = unsafe { self.registry.find_still(known) } {
+                found.state().decider.stand_aside();
+            }
             return;
         }
         let correct = |record, times: CallTimes| {

@@ -26,6 +26,9 @@ const RANKS: [&str; 6] = [
     "FLUX_TASK_RANK",
     "SLURM_PROCID",
 ];
+/// What Open MPI's launcher sets, and what those that speak PMI do.
+const OPEN_MPIS: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"];
+const PMIS: [&str; 4] = ["PMI_SIZE", "PMI_RANK", "PMI_FD", "PMI_PORT"];
 
 /// What no other job at the same name server has, or nothing: `own` is what this job's own launcher calls it.
 pub fn world(own: String, read: impl Fn(&str) -> Option<String>) -> String {
@@ -42,7 +45,7 @@ pub fn rank(read: impl Fn(&str) -> Option<String>) -> Option<u32> {
 
 /// How many processes the launcher started for this job, where none of them can find the others: each is a world of one,
 /// because the library does not speak with another library's launcher. `None` for a job of one process, and wherever the
-/// library's own launcher, or none, is seen.
+/// library's own launcher, or none, is seen: a rank of the one may start a job of the other, which inherits its variables.
 pub fn strangers(
     product: Product,
     n_ranks: u32,
@@ -50,20 +53,19 @@ pub fn strangers(
 ) -> Option<Strangers> {
     let size = |name: &str| read(name)?.parse().ok().filter(|n: &u32| *n > 1);
     let rank = |name: &str| read(name)?.parse().ok();
-    let of_open_mpi = size("OMPI_COMM_WORLD_SIZE");
-    let (launcher, found, place) = match product {
-        Product::OpenMpi if of_open_mpi.is_none() => (
+    let is_seen = |names: &[&str]| names.iter().any(|name| read(name).is_some());
+    let (launcher, own, [size_of, rank_of]) = match product {
+        Product::OpenMpi => (
             "Hydra or Slurm's PMI, as of MPICH",
-            size("PMI_SIZE"),
-            rank("PMI_RANK"),
+            &OPEN_MPIS[..],
+            ["PMI_SIZE", "PMI_RANK"],
         ),
-        Product::OpenMpi => return None,
-        _ => ("Open MPI's", of_open_mpi, rank("OMPI_COMM_WORLD_RANK")),
+        _ => ("Open MPI's", &PMIS[..], OPEN_MPIS),
     };
-    let n_processes = found.filter(|_| n_ranks == 1)?;
+    let n_processes = size(size_of).filter(|_| n_ranks == 1 && !is_seen(own))?;
     Some(Strangers {
         n_processes,
-        place: place.unwrap_or(0),
+        place: rank(rank_of).unwrap_or(0),
         product,
         launcher,
     })
@@ -145,6 +147,15 @@ mod tests {
         assert_eq!(strangers(Product::Mpich, 2, open_mpis("2")), None);
         assert_eq!(strangers(Product::Mpich, 1, open_mpis("1")), None);
         assert_eq!(strangers(Product::Intel, 1, among(&[])), None);
+        // A job of one process that a rank of the other library's job starts.
+        let within = among(&[
+            ("OMPI_COMM_WORLD_SIZE", "4"),
+            ("OMPI_COMM_WORLD_RANK", "2"),
+            ("PMI_SIZE", "1"),
+        ]);
+        assert_eq!(strangers(Product::Mpich, 1, within), None);
+        let within = among(&[("PMI_SIZE", "4"), ("OMPI_COMM_WORLD_SIZE", "1")]);
+        assert_eq!(strangers(Product::OpenMpi, 1, within), None);
     }
 
     #[test]

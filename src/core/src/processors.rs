@@ -4,11 +4,91 @@
 
 use bincode::{Decode, Encode};
 
+use crate::roster::hash_bytes;
+
 /// The processors that a rank may run on, a bit for each; none where there are more than the list holds.
 pub type Mask = [u64; MASK_WORDS];
 
 /// 1,024 processors, as many as the C library's own list has.
 pub const MASK_WORDS: usize = 16;
+
+/// A mask in a few bytes, for what every rank holds of every other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Allowed {
+    /// Of a regular mask its pattern; of another one a hash.
+    word: u64,
+    /// Of an irregular mask the number of processors; 0 of a regular one.
+    irregular: u16,
+}
+
+/// Runs of processors of the same length at the same distances: a core with its threads, a socket, every second one.
+///
+/// In this order: the first processor, processors of a run, from one run's begin to the next one's, and runs.
+type Pattern = [u16; 4];
+
+impl Allowed {
+    pub fn of(mask: &Mask) -> Allowed {
+        let pattern = pattern(mask);
+        if spread(pattern) == *mask {
+            let word = pattern.iter().fold(0, |word, &n| word << 16 | u64::from(n));
+            return Allowed { word, irregular: 0 };
+        }
+        let bytes: Vec<u8> = mask.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let processors: u32 = mask.iter().map(|word| word.count_ones()).sum();
+        Allowed {
+            word: hash_bytes(3, &bytes),
+            irregular: processors as u16,
+        }
+    }
+
+    fn mask(self) -> Option<Mask> {
+        let pattern = std::array::from_fn(|place| (self.word >> (48 - 16 * place)) as u16);
+        (self.irregular == 0).then(|| spread(pattern))
+    }
+}
+
+/// That of a regular mask; of another one whatever.
+fn pattern(mask: &Mask) -> Pattern {
+    let is_in = |n: usize| n < MASK_WORDS * 64 && mask[n / 64] >> (n % 64) & 1 == 1;
+    let from = |n: usize, wanted| (n..=MASK_WORDS * 64).find(|&n| is_in(n) == wanted);
+    let Some(first) = from(0, true) else {
+        return [0; 4];
+    };
+    let run = from(first, false).unwrap_or(first) - first;
+    let distance = from(first + run, true).map_or(0, |second| second - first);
+    let processors: u32 = mask.iter().map(|word| word.count_ones()).sum();
+    [first, run, distance, processors as usize / run.max(1)].map(|n| n as u16)
+}
+
+fn spread([first, run, distance, runs]: Pattern) -> Mask {
+    let mut mask = [0; MASK_WORDS];
+    for at in 0..usize::from(runs) {
+        let begin = usize::from(first) + at * usize::from(distance);
+        for n in begin..begin + usize::from(run) {
+            if let Some(word) = mask.get_mut(n / 64) {
+                *word |= 1 << (n % 64);
+            }
+        }
+    }
+    mask
+}
+
+/// Whether ranks have to share processors, as [`are_crowded`] says of their masks; where several masks are irregular,
+/// which may overlap, they are taken to. What a rank does not know of its own is left out.
+///
+/// Shape: the processors of each rank of one node.
+pub fn share(allowed: &[Allowed]) -> bool {
+    let known = allowed.iter().filter(|own| **own != Allowed::default());
+    let known: Vec<Allowed> = known.copied().collect();
+    let masks: Option<Vec<Mask>> = known.iter().map(|own| own.mask()).collect();
+    match (masks, known.first()) {
+        (Some(masks), _) => are_crowded(&masks),
+        (None, Some(first)) if known.iter().all(|own| own == first) => {
+            known.len() > usize::from(first.irregular)
+        }
+        (None, _) => true,
+    }
+}
 
 /// How much processor time a group of processes may have, as a number of processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -88,6 +168,52 @@ mod tests {
         // Two ranks bound to one core each, and a third that may use both.
         assert!(are_crowded(&[mask([3]), mask([900]), mask([3, 900])]));
         assert!(!are_crowded(&[]));
+    }
+
+    #[test]
+    fn regular_masks_are_known_exactly_and_irregular_ones_that_differ_are_taken_to_overlap() {
+        let even = (0..128).step_by(2).collect::<Vec<_>>();
+        let regular = [
+            vec![0],
+            vec![1023],
+            (0..1024).collect(),
+            (32..64).collect(),
+            vec![3, 67],
+            [0..32, 64..96].into_iter().flatten().collect(),
+            even.clone(),
+            vec![],
+        ];
+        for processors in regular {
+            let own = mask(processors.iter().copied());
+            assert_eq!(Allowed::of(&own).mask(), Some(own), "{processors:?}");
+        }
+        let odd = mask([0, 1, 5, 40]);
+        assert_eq!(Allowed::of(&odd).mask(), None);
+        let share_of = |masks: &[Mask]| {
+            let allowed: Vec<_> = masks.iter().map(Allowed::of).collect();
+            share(&allowed)
+        };
+        // One mask for all.
+        assert!(!share_of(&[odd; 4]));
+        assert!(share_of(&[odd; 5]));
+        // Others beside it, which this cannot tell from it.
+        assert!(share_of(&[odd, mask([500])]));
+        assert!(share_of(&[odd, mask([500, 501, 503])]));
+        // A core of two threads for each rank, and sockets whose processors are numbered by turns.
+        let cores: Vec<_> = (0..64).map(|core| mask([core, core + 64])).collect();
+        assert!(!share_of(&cores));
+        assert!(share_of(
+            &[cores.clone(), cores[..2].to_vec(), cores[..1].to_vec()].concat()
+        ));
+        let sockets = [
+            vec![mask(even.iter().copied()); 64],
+            vec![mask(even.iter().map(|n| n + 1)); 64],
+        ];
+        assert!(!share_of(&sockets.concat()));
+        assert!(share_of(&[sockets.concat(), vec![mask([1])]].concat()));
+        // Who knows nothing of his own says nothing.
+        assert!(!share_of(&[[0; MASK_WORDS], mask([1])]));
+        assert!(!share_of(&[]));
     }
 
     #[test]

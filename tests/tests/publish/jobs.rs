@@ -96,6 +96,10 @@ on_each_library! {
         // For one job its user decides.
         let (variants, _) = site.ran(site.job().env("COLLTUNE_PROGRAMS_ALLOW", "gmx*"));
         assert!(variants.is_empty());
+        // Who refuses to run untuned is told why.
+        let job = site.job().env("COLLTUNE_PROGRAMS_ALLOW", "gmx*").env("COLLTUNE_STRICT", "1");
+        let outcome = job.run("frequent", &["60", "1"]);
+        outcome.exits(1).says(&["programs_allow", "untuned", "--strict refuses"]);
     }
 
     fn a_job_in_which_one_program_is_left_out_is_not_tuned_at_all(mpi: Mpi) {

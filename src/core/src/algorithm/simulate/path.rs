@@ -120,7 +120,7 @@ fn continued([few, some, many]: [f64; 3], n_ranks: u32) -> f64 {
     let along = |n: f64| match () {
         () if second > 0.0 && second >= 8.0 * first => n * n,
         () if second > 0.0 && second >= 2.0 * first => n,
-        () => n.log2(),
+        () => log2(n),
     };
     let n = f64::from(n_ranks.max(2));
     let [low, middle, high] = RANKS.map(|n_ranks| along(n_ranks as f64));
@@ -131,6 +131,13 @@ fn continued([few, some, many]: [f64; 3], n_ranks: u32) -> f64 {
     let ends = n > RANKS[2] as f64 && (second <= 0.0 || second < first / 3.0);
     let further = if ends { high } else { along(n) };
     some + second * (further - middle) / (high - middle)
+}
+
+/// A logarithm: linear between powers of two. The ranks decide by it, and those of two machines may have other rounding in
+/// their mathematical libraries.
+fn log2(n: f64) -> f64 {
+    let whole = (n as u64).max(1).ilog2();
+    f64::from(whole) + n / (1u64 << whole) as f64 - 1.0
 }
 
 #[cfg(test)]
