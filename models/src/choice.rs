@@ -1,9 +1,10 @@
 //! Which variants may stand in for the default, and which one does: one rule, told with its reason.
 //!
 //! A variant replaces the default where two things hold. First, its posterior says that its mean cost, stalls and
-//! shifts included, is below 0.99 of the default's: with 95 % at the least, and so that over all cells 1 % of what is
-//! chosen is expected to be wrong (the Bayesian false discovery rate). What was chosen before counts in that mean, too,
-//! and stays while it is not likely to lose. Second, its own data support that: its Bayes factor, of what other cells
+//! shifts included, is below 0.99 of the default's with 95 % at the least. This limit is raised, up to 99 %, until 1 % of all
+//! that is chosen is expected to be wrong (the Bayesian false discovery rate). What was chosen before counts in that mean, too,
+//! but stays while it is not likely to lose, however sure its gain is: with many such choices more than 1 % are expected to be
+//! wrong, and the limit is 99 %. Second, its own data support that: its Bayes factor, of what other cells
 //! lead one to expect against the best of all values that are no gain, exceeds the number of variants for each that
 //! does so. As if variants that gain were as rare as those that are found, the factor then makes a gain likelier than
 //! none. This guarantees nothing by itself (as the e-BH procedure it bounds the false discovery rate by 1); it keeps out
@@ -13,6 +14,7 @@
 //!
 //! The mean is over what is chosen. Where that is none of the library's own algorithms an export takes the best of
 //! those that replace the default, too, over which nobody takes a mean: each of them is wrong with 1 % at the most.
+//! The chance that a reason tells is that of a gain of 1 % or more, also for what stays.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +25,8 @@ use crate::ablation::{Mechanism, has};
 use crate::belief::{Arm, Belief};
 use crate::statistics::Contrast;
 
-/// The share of replacements that may be wrong by the posterior, and how likely one may be that is not its cell's best.
+/// The share of replacements that is meant to be wrong by the posterior, and how likely one may be that is not its cell's
+/// best.
 pub const WRONG: f64 = 0.01;
 /// How likely any one of them may be wrong, the most first.
 const WRONG_EACH: [f64; 6] = [0.05, 0.04, 0.03, 0.02, 0.015, WRONG];
@@ -75,7 +78,8 @@ pub fn choose(beliefs: &[Belief], allowed: &[Vec<bool>], before: &[Option<u16>])
     cells.par_iter().map(|cell| cell.choice(most)).collect()
 }
 
-/// How likely each replacement may be wrong so that over all cells [`WRONG`] of them are, what stays included.
+/// How likely each new replacement may be wrong so that over all cells [`WRONG`] of them are, what stays included. What stays
+/// may be more than that by itself: then each new one is as sure as can be asked, and the mean is not held.
 fn most_wrong(cells: &[Judged]) -> f64 {
     let mean = |most: f64| {
         let of_cell = |cell: &Judged| Some(cell.wrong[cell.best(most)?]);
@@ -171,7 +175,7 @@ impl<'a> Judged<'a> {
             let replaces_here = is_best || self.passes(place, most.min(WRONG));
             replaces.push(replaces_here);
             reasons.push(if is_best && !self.passes(place, most) {
-                format!("chosen before, and {percent:.0} % sure to be faster still")
+                format!("chosen before; faster with {percent:.1} %")
             } else if replaces_here {
                 format!("faster with {percent:.1} %")
             } else if self.passes(place, most) {

@@ -377,7 +377,7 @@ fn a_tuning_of_a_program_with_a_slow_default_says_what_it_gained_and_how_to_go_o
     assert_eq!(bare, 3, "{log:?}");
 }
 
-/// The default takes a millisecond more in each call, and yet the program is slower with what is faster: it sleeps.
+/// The default takes a millisecond more in each call, and yet the program is slower with what is faster: it sleeps in one.
 #[test]
 fn a_program_that_is_slower_with_what_was_chosen_has_the_last_word() {
     const CHOSEN: &str = "native:recursive_doubling";

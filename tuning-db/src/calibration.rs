@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use colltune_core::calibration::{self, Calibration};
 use colltune_core::library::Library;
@@ -24,9 +24,13 @@ use crate::lock::Lock;
 use crate::write;
 
 pub(crate) const FILE: &str = "prior.parts.json";
-const SCHEMA: u32 = 1;
+/// Version 1 did not say when it was begun, so its parts are simulated anew.
+const SCHEMA: u32 = 2;
 /// Parts are written no more often.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// What was begun longer ago is measured anew: the machine may be another one by then.
+const RESUMED_WITHIN: Duration = Duration::from_secs(24 * 3600);
 
 /// The parts of the work that are done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,18 +38,25 @@ pub(crate) struct Parts {
     schema: u32,
     /// A check word over all that the parts depend on.
     of: String,
-    /// A check word over the launcher's line that was measured with.
+    /// The [`line_word`] of what was measured.
     line: String,
+    begun_unix_ms: u64,
     done: BTreeMap<usize, Vec<Compared>>,
 }
 
-/// A check word of the line that starts the measuring job.
-pub fn line_word(line: &[impl AsRef<OsStr>]) -> String {
-    let words: Vec<_> = line
-        .iter()
-        .map(|word| word.as_ref().to_string_lossy())
-        .collect();
+/// A check word of the line that starts the measuring job, and of what else decides what it measures: library, host, nodes.
+pub fn line_word(line: &[impl AsRef<OsStr>], place: &[String]) -> String {
+    let words = line.iter().map(|word| word.as_ref().to_string_lossy());
+    let mut words: Vec<_> = words.collect();
+    // No word of a line can be this one.
+    words.push("\0".into());
+    words.extend(place.iter().map(|word| word.as_str().into()));
     format!("{:016x}", check_word(words.join("\0").as_bytes()))
+}
+
+fn now_unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_millis() as u64
 }
 
 impl Parts {
@@ -71,6 +82,7 @@ impl Parts {
             schema: SCHEMA,
             of,
             line: line.to_owned(),
+            begun_unix_ms: now_unix_ms(),
             done: BTreeMap::new(),
         })
     }
@@ -164,11 +176,12 @@ impl Database {
         Ok(found)
     }
 
-    /// What was measured with this line, where the simulation behind it is not finished.
+    /// What was measured under this [`line_word`] within a day, where the simulation behind it is not finished.
     pub fn unfinished_calibration(&self, line: &str) -> Option<(Library, Calibration)> {
         let libraries = self.libraries().unwrap_or_default().into_iter();
-        let mut unfinished = libraries
-            .filter(|library| read(self, *library).is_some_and(|parts| parts.line == line));
+        let oldest = now_unix_ms().saturating_sub(RESUMED_WITHIN.as_millis() as u64);
+        let goes_on = |parts: Parts| parts.line == line && parts.begun_unix_ms >= oldest;
+        let mut unfinished = libraries.filter(|library| read(self, *library).is_some_and(goes_on));
         let library = unfinished.next()?;
         let text = read_text(&self.calibration(library), MODEL_BYTES_MAX).ok()?;
         Some((library, Calibration::from_toml(&text).ok()?))
@@ -183,7 +196,7 @@ mod tests {
     use crate::test_support::LIBRARY;
 
     #[test]
-    fn a_calibration_that_was_cut_short_goes_on_with_what_was_found_for_the_same_line_alone() {
+    fn a_calibration_that_was_cut_short_goes_on_within_a_day_for_the_same_line_and_place_alone() {
         let folder = tempfile::tempdir().unwrap();
         let space =
             "[[cells]]\ncollective = [\"bcast\"]\nbytes = [0, 64]\nnodes = [1, 2]\nppn = [2, 3]\n";
@@ -211,7 +224,8 @@ mod tests {
             between: None,
             cores: None,
         };
-        let line = line_word(&["mpirun", "-n", "2"]);
+        let here = ["openmpi-4.1.4", "node1"].map(str::to_owned);
+        let line = line_word(&["mpirun", "-n", "2"], &here);
         // Cut short behind the first part: it stands for another one, so that it is seen in the result.
         let library = db.make_folder(&db.library(LIBRARY)).unwrap();
         let toml = calibration.to_toml();
@@ -219,8 +233,20 @@ mod tests {
         let mut parts = Parts::of(&db, LIBRARY, &calibration, &settings, &line);
         parts.done.insert(0, Vec::new());
         parts.save(&library).unwrap();
-        let other = line_word(&["mpirun", "-n", "4"]);
-        assert_eq!(db.unfinished_calibration(&other), None);
+        let elsewhere = ["openmpi-5.0.3", "node1"].map(str::to_owned);
+        for other in [
+            line_word(&["mpirun", "-n", "4"], &here),
+            line_word(&["mpirun", "-n", "2"], &elsewhere),
+            line_word(&["mpirun", "-n", "2", "openmpi-4.1.4", "node1"], &[]),
+        ] {
+            assert_eq!(db.unfinished_calibration(&other), None);
+        }
+        let begun = parts.begun_unix_ms;
+        parts.begun_unix_ms -= RESUMED_WITHIN.as_millis() as u64 + 1;
+        parts.save(&library).unwrap();
+        assert_eq!(db.unfinished_calibration(&line), None, "too long ago");
+        parts.begun_unix_ms = begun;
+        parts.save(&library).unwrap();
         let found = db.unfinished_calibration(&line);
         assert_eq!(found, Some((LIBRARY, calibration.clone())));
         let machine = calibration.machine();

@@ -8,7 +8,7 @@ pub fn machine_here() -> String {
     machine::name(slurm.as_deref(), &host_name())
 }
 
-pub(crate) fn host_name() -> String {
+pub fn host_name() -> String {
     rustix::system::uname()
         .nodename()
         .to_string_lossy()

@@ -2,7 +2,8 @@
 //!
 //! `DB/KEY/verdicts.json` holds them. Per-call measurements cannot see everything that a program loses, so a program that
 //! is slower with what was chosen has the last word: of each choice that it ran, evidence from before that verdict no
-//! longer counts. A choice that was earned again and refuted again is out for good, unless a program gained by it since.
+//! longer counts, unless a program gained by it since. The choice is tried anew, and earned by newer evidence alone. Who
+//! removes the file lets all verdicts be forgotten.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +25,6 @@ const SCHEMA: u32 = 1;
 pub(crate) const FILE: &str = "verdicts.json";
 /// The newest verdicts are kept.
 const VERDICTS_MAX: usize = 256;
-/// So many refutations of one choice put it out for good.
-const REFUTED_FOR_GOOD: u32 = 2;
 
 /// The verdicts of one library, the oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +37,9 @@ pub struct Verdicts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramVerdict {
     pub at_unix_ms: u64,
+    /// The first job with what was chosen, by which the comparison is known.
+    #[serde(default)]
+    pub first_job: String,
     /// The name of the program's file, without folder and arguments.
     pub program: String,
     pub arguments_hash: String,
@@ -64,6 +66,11 @@ pub struct CellChoice {
 }
 
 impl ProgramVerdict {
+    pub fn is_same_comparison(&self, other: &ProgramVerdict) -> bool {
+        let identity = (self.generation, &self.first_job);
+        !self.first_job.is_empty() && identity == (other.generation, &other.first_job)
+    }
+
     pub fn is_slower(&self) -> bool {
         self.high.is_some_and(|high| high < 1.0)
     }
@@ -80,12 +87,6 @@ impl Default for Verdicts {
             verdicts: Vec::new(),
         }
     }
-}
-
-/// A choice that was refuted: when last, and how often.
-struct Refuted {
-    at_unix_ms: u64,
-    times: u32,
 }
 
 impl Verdicts {
@@ -112,13 +113,23 @@ impl Verdicts {
         }
     }
 
-    /// Adds a verdict to those of a library.
+    /// Adds a verdict to those of a library. The same comparison again takes the place of what it said, as of then: what
+    /// was earned since counts.
     ///
     /// Errors: `Lock` while somebody trains; those of [`Verdicts::of`].
     pub fn add(db: &Database, key: &DataKey, verdict: ProgramVerdict) -> Result<(), DbError> {
         let _lock = Lock::take(&db.lock_path())?;
         let mut all = Verdicts::of(db, key)?;
-        all.verdicts.push(verdict);
+        let mut known = all.verdicts.iter_mut();
+        match known.find(|known| known.is_same_comparison(&verdict)) {
+            Some(known) => {
+                *known = ProgramVerdict {
+                    at_unix_ms: known.at_unix_ms,
+                    ..verdict
+                }
+            }
+            None => all.verdicts.push(verdict),
+        }
         let n_old = all.verdicts.len().saturating_sub(VERDICTS_MAX);
         all.verdicts.drain(..n_old);
         let text = serde_json::to_string_pretty(&all).expect("numbers and names");
@@ -126,20 +137,16 @@ impl Verdicts {
         write::atomically(&folder, FILE, text.as_bytes())
     }
 
-    /// What shapes a training: choices that stand refuted, since when, and whether for good.
-    fn refuted(&self) -> BTreeMap<&CellChoice, Refuted> {
-        let mut found: BTreeMap<&CellChoice, Refuted> = BTreeMap::new();
+    /// What shapes a training: choices that stand refuted, and when they last were.
+    fn refuted(&self) -> BTreeMap<&CellChoice, u64> {
+        let mut found: BTreeMap<&CellChoice, u64> = BTreeMap::new();
         for verdict in &self.verdicts {
             for chosen in &verdict.choices {
                 if verdict.is_faster() {
                     found.remove(chosen);
                 } else if verdict.is_slower() {
-                    let refuted = found.entry(chosen).or_insert(Refuted {
-                        at_unix_ms: 0,
-                        times: 0,
-                    });
-                    refuted.at_unix_ms = refuted.at_unix_ms.max(verdict.at_unix_ms);
-                    refuted.times += 1;
+                    let at_unix_ms = found.entry(chosen).or_default();
+                    *at_unix_ms = verdict.at_unix_ms.max(*at_unix_ms);
                 }
             }
         }
@@ -149,21 +156,17 @@ impl Verdicts {
     /// All of them that shapes a training, as a text; empty where nothing stands refuted.
     pub(crate) fn shapes(&self) -> String {
         let refuted = self.refuted().into_iter();
-        let lines = refuted.map(|(chosen, refuted)| {
-            let (at, times) = (refuted.at_unix_ms, refuted.times);
-            format!("{} {} {at} {times}", chosen.cell, chosen.variant)
-        });
+        let lines = refuted.map(|(chosen, at)| format!("{} {} {at}", chosen.cell, chosen.variant));
         lines.collect::<Vec<_>>().join("\n")
     }
 
     /// The choices that programs refuted, for the learner.
     pub(crate) fn vetoes(&self) -> Vec<Veto> {
-        let refuted = self.refuted().into_iter();
+        let refuted = self.refuted().into_keys();
         refuted
-            .map(|(chosen, refuted)| Veto {
+            .map(|chosen| Veto {
                 cell: chosen.cell,
                 variant: chosen.variant.clone(),
-                is_for_good: refuted.times >= REFUTED_FOR_GOOD,
             })
             .collect()
     }
@@ -177,7 +180,7 @@ impl Verdicts {
         started_unix_ms: impl Fn(u32) -> Option<u64>,
     ) {
         let mut old: BTreeMap<(Collective, u16), Vec<(Cell, u64)>> = BTreeMap::new();
-        for (chosen, refuted) in self.refuted() {
+        for (chosen, at_unix_ms) in self.refuted() {
             let collective = chosen.cell.collective;
             let variants = catalogue::variants(library, collective);
             let place = variants
@@ -185,7 +188,7 @@ impl Verdicts {
                 .position(|one| one.name.to_string() == chosen.variant);
             if let Some(place) = place {
                 let of_variant = old.entry((collective, place as u16)).or_default();
-                of_variant.push((chosen.cell, refuted.at_unix_ms));
+                of_variant.push((chosen.cell, at_unix_ms));
             }
         }
         if old.is_empty() {
@@ -238,31 +241,35 @@ mod tests {
     }
 
     #[test]
-    fn a_second_refutation_is_for_good_and_a_gain_in_between_lifts_the_first() {
+    fn a_comparison_counts_once_as_of_its_first_time_and_a_gain_lifts_what_it_refuted() {
         let folder = tempfile::tempdir().unwrap();
         let db = Database::create_or_open(folder.path()).unwrap();
         let key: DataKey = LIBRARY.into();
         db.make_folder(&db.library(&key)).unwrap();
         let (slower, faster, equal) = ((0.8, 0.9), (1.1, 1.2), (0.9, 1.1));
-        let vetoes = || {
-            let found = Verdicts::of(&db, &key).unwrap().vetoes();
-            let told = found
-                .iter()
-                .map(|veto| (veto.variant.clone(), veto.is_for_good));
-            told.collect::<Vec<_>>()
-        };
-        let told = |is_for_good| vec![("node:shm".to_owned(), is_for_good)];
-        for (at, interval, expected) in [
-            (1, equal, Vec::new()),
-            (2, slower, told(false)),
-            (3, equal, told(false)),
-            (4, faster, Vec::new()),
-            (5, slower, told(false)),
-            (6, slower, told(true)),
+        for (at, interval, first_job, expected) in [
+            (1, equal, "a", None),
+            (2, slower, "b", Some(2)),
+            (3, equal, "c", Some(2)),
+            (4, slower, "b", Some(2)),
+            (5, faster, "d", None),
+            (6, slower, "e", Some(6)),
+            (7, slower, "e", Some(6)),
+            (8, slower, "f", Some(8)),
         ] {
-            Verdicts::add(&db, &key, verdict(at, interval, "node:shm")).unwrap();
-            assert_eq!(vetoes(), expected, "after {at}");
+            let verdict = ProgramVerdict {
+                first_job: first_job.to_owned(),
+                ..verdict(at, interval, "node:shm")
+            };
+            Verdicts::add(&db, &key, verdict).unwrap();
+            let found = Verdicts::of(&db, &key).unwrap();
+            assert_eq!(found.refuted().into_values().next(), expected, "{at}");
+            assert_eq!(found.vetoes().len(), usize::from(expected.is_some()));
         }
+        assert_eq!(Verdicts::of(&db, &key).unwrap().verdicts.len(), 6);
+        // Who removes the file forgets them.
+        std::fs::remove_file(db.library(&key).join(FILE)).unwrap();
+        assert_eq!(Verdicts::of(&db, &key).unwrap(), Verdicts::default());
         // A file that cannot be used is refused, for what it vetoes must not come back.
         std::fs::write(db.library(&key).join(FILE), r#"{"schema":9,"verdicts":[]}"#).unwrap();
         let error = Verdicts::of(&db, &key).unwrap_err().to_string();

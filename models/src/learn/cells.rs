@@ -125,9 +125,7 @@ impl<'a> Cells<'a> {
         let (mut drawable, all) = (named(entry), named(open));
         let mut disfavoured: BTreeSet<u16> = all.difference(&drawable).copied().collect();
         let sampled: BTreeSet<u16> = rows.iter().map(|row| row.variant).collect();
-        let (refuted, banned) = vetoed(context.vetoes, &entry.cell, variants);
-        drawable.retain(|variant| !banned.contains(variant));
-        disfavoured.retain(|variant| !banned.contains(variant));
+        let refuted = refuted(context.vetoes, &entry.cell, variants);
         let before = context
             .previous
             .and_then(|model| previous(model, &entry.cell));
@@ -350,20 +348,15 @@ fn drawn_calls(rows: &[&Evidence], draw: &BTreeSet<u32>, first: u32) -> u64 {
     drawn.map(|row| row.calls).sum()
 }
 
-/// The variants that a whole program refuted in a cell, to be tried anew; and those that are out for good.
-fn vetoed(vetoes: &[Veto], cell: &Cell, variants: &[Variant]) -> (BTreeSet<u16>, BTreeSet<u16>) {
-    let (mut refuted, mut banned) = (BTreeSet::new(), BTreeSet::new());
+/// The variants that a whole program refuted in a cell, to be tried anew.
+fn refuted(vetoes: &[Veto], cell: &Cell, variants: &[Variant]) -> BTreeSet<u16> {
     // The space may have been cut otherwise since.
-    for veto in vetoes.iter().filter(|veto| veto.cell.overlaps(cell)) {
+    let vetoes = vetoes.iter().filter(|veto| veto.cell.overlaps(cell));
+    let place = |veto: &Veto| {
         let mut places = 0..variants.len();
-        let place = places.find(|&place| variants[place].name.to_string() == veto.variant);
-        let set = match veto.is_for_good {
-            true => &mut banned,
-            false => &mut refuted,
-        };
-        set.extend(place.map(|place| place as u16));
-    }
-    (refuted, banned)
+        places.find(|&place| variants[place].name.to_string() == veto.variant)
+    };
+    vetoes.filter_map(place).map(|place| place as u16).collect()
 }
 
 /// What is in force where a cell begins; its space may have been cut otherwise.

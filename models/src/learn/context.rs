@@ -39,8 +39,6 @@ pub struct Context<'a> {
 pub struct Veto {
     pub cell: Cell,
     pub variant: String,
-    /// Whether it is not even tried again.
-    pub is_for_good: bool,
 }
 
 impl<'a> Context<'a> {

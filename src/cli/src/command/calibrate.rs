@@ -15,6 +15,7 @@ use anyhow::{Context, bail};
 use colltune_core::algorithm::simulate::Link;
 use colltune_core::calibration::{Calibration, SCHEMA};
 use colltune_core::library::{Abi, Library};
+use colltune_db::machine::host_name;
 use colltune_db::{Database, line_word};
 use serde::Serialize;
 use serde_json::Value;
@@ -75,7 +76,7 @@ pub fn into(
     until: Option<Instant>,
 ) -> anyhow::Result<(Library, Calibration)> {
     let settings = db.settings()?;
-    let line_word = line_word(line);
+    let line_word = line_word(line, &place_of(line, told)?);
     let calibration = match db.unfinished_calibration(&line_word) {
         Some((_, measured)) => {
             progress::tell("Going on with the calibration that was cut short.");
@@ -140,7 +141,8 @@ Examples:
       Everything up to the program's name of a line that starts a job, on two nodes with two ranks
       or more: one pair inside a node and one between nodes are measured, in a few seconds. What the
       simulator finds from that takes one to two minutes of a processor, with as many as there are.
-      Who interrupts it loses nothing: the same line goes on from there.
+      Who interrupts it loses nothing: the same line goes on from there, within a day, on the same
+      host and with the same library.
 
 Measured are latency, overhead, gap and time per byte of messages on both levels, the time per
 byte between nodes while all ranks send, how many bytes an idle link lets through at once, the
@@ -191,6 +193,26 @@ fn library_of(line: &[OsString], told: Option<Abi>) -> anyhow::Result<Abi> {
             launcher.display()
         ))
     })
+}
+
+/// Variables that choose the library's file, and the nodes of a job that does not choose them itself.
+const PLACE: [&str; 5] = [
+    "LD_LIBRARY_PATH",
+    "SLURM_JOB_PARTITION",
+    "SLURM_JOB_NUM_NODES",
+    "SLURM_NTASKS",
+    "SLURM_TASKS_PER_NODE",
+];
+
+/// What decides beside the line what is measured, as far as that is known before.
+fn place_of(line: &[OsString], told: Option<Abi>) -> anyhow::Result<Vec<String>> {
+    let abi = library_of(line, told)?;
+    let launcher = find_launcher(line).map_or(OsStr::new(""), |place| &line[place]);
+    let known = of_launcher(launcher);
+    let mut place = vec![format!("{abi:?}"), known.text, host_name()];
+    let variables = PLACE.map(|name| std::env::var_os(name).unwrap_or_default());
+    place.extend(variables.map(|value| value.to_string_lossy().into_owned()));
+    Ok(place)
 }
 
 /// What the helper program says.

@@ -22,7 +22,7 @@ use colltune_db::{Database, Generation};
 use colltune_statistics::Spread;
 use serde::Serialize;
 
-use super::verdict::{self, Vetoed};
+use super::verdict::{self, Judged, Vetoed};
 use crate::comparison::{Account, Comparison, Pair, Side, Step, percent, schedule, seconds};
 use crate::database::usual;
 use crate::failure::Stopped;
@@ -83,8 +83,9 @@ Examples:
 
 The ratio is the geometric mean over pairs of time without over time with; one wild pair in ten
 does not move it. Where its 95 % interval holds 1, no difference can be shown.
-Where it lies below 1 with the best known variants, these are out of force for what the program
-uses: a new generation runs the default there, and jobs that try variants try them anew.
+Where it lies below 1 with the best known variants, and their calls take more time than is lost,
+these are out of force for what the program uses: a new generation runs the default there, and
+jobs that try variants try them anew.
 
 The program's output is not shown (--show-output passes it to standard error). Standard input,
 where it is a file, is read anew by each run; else there is none.
@@ -249,6 +250,8 @@ struct Report {
     account_with: Option<Account>,
     /// What is out of force by this comparison.
     vetoed: Vec<Vetoed>,
+    /// Why no verdict is recorded, or why nothing is out of force though the program is slower.
+    why_not_vetoed: Option<String>,
 }
 
 /// A library's generation in force.
@@ -277,6 +280,7 @@ impl Report {
             account_without: Account::of(&found.accounts),
             account_with: Account::of(&found.with),
             vetoed: Vec::new(),
+            why_not_vetoed: None,
         })
     }
 
@@ -285,12 +289,8 @@ impl Report {
         let recorded = Database::open_to_change(db)
             .map_err(anyhow::Error::from)
             .and_then(|db| verdict::record(&db, &self.comparison, found.pairs.len(), &found.with));
-        match recorded {
-            Ok(vetoed) => self.vetoed = vetoed,
-            Err(error) => progress::hint(format_args!(
-                "the database does not learn of this comparison, and what is chosen stays: failed to {error:#}"
-            )),
-        }
+        let judged = recorded.unwrap_or_else(|error| Judged::failed(&error));
+        (self.vetoed, self.why_not_vetoed) = (judged.vetoed, judged.why_not);
     }
 
     fn text(&self) -> String {
@@ -316,7 +316,8 @@ impl Report {
             &self.account_without,
             &self.account_with,
         );
-        text + &self.vetoed.iter().map(Vetoed::sentence).collect::<String>()
+        let (vetoed, why_not) = (self.vetoed.clone(), self.why_not_vetoed.clone());
+        text + &Judged { vetoed, why_not }.text()
     }
 }
 

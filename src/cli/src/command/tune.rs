@@ -26,6 +26,7 @@ use colltune_db::Database;
 use self::session::Session;
 use self::state::{End, Kept};
 use super::compare::pairs;
+use super::verdict::Judged;
 use crate::database::usual;
 use crate::failure::Stopped;
 use crate::launch::library::of_launcher;
@@ -66,10 +67,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let end = end.map_err(|error| report::kept(error, &session))?;
     progress::clear();
-    session.kept.state.end = Some(end);
-    let vetoed = session.judge()?;
+    let judged = session.judge();
+    // Without a verdict the same line comes back to it, and to nothing else.
+    session.kept.state.end = judged.is_ok().then_some(end);
     session.save()?;
-    report::report(&session, end, &vetoed)
+    let judged = judged.unwrap_or_else(|error| {
+        let mut judged = Judged::failed(&error);
+        let again = |why: String| why + " The same line tells it again.";
+        judged.why_not = judged.why_not.map(again);
+        judged
+    });
+    report::report(&session, end, &judged)
 }
 
 fn tuned(session: &mut Session, line: &Line, args: &Args) -> anyhow::Result<End> {
@@ -99,7 +107,8 @@ jobs that tried variants leave so little to find that more of them would not pay
 runs the default, to compare with. The choices are stable when ten jobs or more have tried
 variants and the trainings of the last half of them changed none in the cells with 1 % of the
 time or more; after fifty they are compared as they are. Where the whole program is slower with
-them, they are out of force, no tables are written, and later jobs try them anew.
+them, no tables are written; they are out of force where their time can explain that, and later
+jobs try them anew.
 
 Each job runs the line as it stands, as `colltune run` would: its output is not shown
 (--show-output passes it to standard error), its standard input is read anew where it is a file.

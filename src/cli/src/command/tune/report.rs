@@ -12,7 +12,7 @@ use super::state::End;
 use crate::command::compare::summary_of;
 use crate::command::export;
 use crate::command::train::counted;
-use crate::command::verdict::Vetoed;
+use crate::command::verdict::{Judged, Vetoed};
 use crate::comparison::{Account, Comparison, Verdict, seconds};
 use crate::failure::Stopped;
 use crate::output::{json, print};
@@ -52,6 +52,8 @@ struct Json {
     tables: Vec<Tables>,
     /// What is out of force, as the program is slower with it.
     vetoed: Vec<Vetoed>,
+    /// Why no verdict is recorded, or why nothing is out of force though the program is slower.
+    why_not_vetoed: Option<String>,
     /// The line that runs what was chosen; null where nothing can be gained, or the program is slower.
     exploit: Option<String>,
 }
@@ -65,7 +67,7 @@ struct Tables {
 }
 
 impl Json {
-    fn of(session: &Session, end: End, vetoed: &[Vetoed]) -> anyhow::Result<Json> {
+    fn of(session: &Session, end: End, judged: &Judged) -> anyhow::Result<Json> {
         let state = &session.kept.state;
         let is_slower = is_slower(state.comparison().as_ref());
         let ends = end == End::NothingToGain || is_slower;
@@ -89,16 +91,17 @@ impl Json {
             tables: (written.into_iter())
                 .map(|(folder, cells)| Tables { folder, cells })
                 .collect(),
-            vetoed: vetoed.to_vec(),
+            vetoed: judged.vetoed.clone(),
+            why_not_vetoed: judged.why_not.clone(),
             exploit: (!ends).then(|| exploit(session)),
         })
     }
 }
 
 /// The last words: what it gained, what it cost, where the tables are, and how to go on.
-pub fn report(session: &Session, end: End, vetoed: &[Vetoed]) -> anyhow::Result<()> {
+pub fn report(session: &Session, end: End, judged: &Judged) -> anyhow::Result<()> {
     if session.as_json {
-        return json(&Json::of(session, end, vetoed)?);
+        return json(&Json::of(session, end, judged)?);
     }
     let state = &session.kept.state;
     let cost = format!(
@@ -129,8 +132,9 @@ pub fn report(session: &Session, end: End, vetoed: &[Vetoed]) -> anyhow::Result<
         );
     }
     if is_slower(state.comparison().as_ref()) {
-        return print(&(text + &refuted(&tables(&session.db), vetoed)));
+        return print(&(text + &judged.text() + &refuted(&tables(&session.db))));
     }
+    text += &judged.text();
     let written = export::every(session.db.root(), &tables(&session.db))?;
     let trained = generation::trained(&session.db)?;
     if written.is_empty() && trained.iter().any(|key| key.told.is_some()) {
@@ -164,13 +168,9 @@ fn is_slower(found: Option<&Comparison>) -> bool {
     found.is_some_and(|found| found.verdict == Verdict::Slower)
 }
 
-/// What becomes of choices with which the program is slower.
-fn refuted(tables: &Path, vetoed: &[Vetoed]) -> String {
-    let mut text: String = vetoed.iter().map(Vetoed::sentence).collect();
-    if vetoed.is_empty() {
-        text +=
-            "It ran no other variant than the default, so the tuner itself is what is slower.\n";
-    }
+/// How to go on where the program is slower with what was chosen.
+fn refuted(tables: &Path) -> String {
+    let mut text = String::new();
     if tables.is_dir() {
         text += &format!(
             "No tables were written; those in {} are of an earlier training, so do not use them for this program.\n",

@@ -12,7 +12,7 @@ use super::state::{Accounted, Choice, End, JOBS_MAX, Kept};
 use super::words;
 use crate::command::compare::{Found, tried};
 use crate::command::train::counted;
-use crate::command::verdict::{self, Vetoed};
+use crate::command::verdict::{self, Judged};
 use crate::comparison::{Step, percent, schedule, seconds};
 use crate::failure::Stopped;
 use crate::progress;
@@ -64,6 +64,8 @@ impl Session {
                 self.compare()?;
                 return Ok(End::Compared);
             }
+            // Pairs that a budget left behind are of choices that will be others.
+            self.kept.state.forget_pairs();
             self.explore()?;
             if let Some(end) = self.learn()? {
                 return Ok(end);
@@ -234,15 +236,17 @@ impl Session {
     }
 
     /// Leaves the comparison's verdict in the database; what that puts out of force.
-    pub fn judge(&mut self) -> anyhow::Result<Vec<Vetoed>> {
+    ///
+    /// Errors: those of [`verdict::record`]; the same comparison can be judged again.
+    pub fn judge(&mut self) -> anyhow::Result<Judged> {
         let state = &self.kept.state;
         let Some(found) = state.comparison() else {
-            return Ok(Vec::new());
+            return Ok(Judged::default());
         };
         progress::show("what the comparison says of the choices");
-        let vetoed = verdict::record(&self.db, &found, state.pairs.len(), &state.with)?;
+        let judged = verdict::record(&self.db, &found, state.pairs.len(), &state.with);
         progress::clear();
-        Ok(vetoed)
+        judged
     }
 
     /// Writes the state, with all the time of this invocation in it.
@@ -263,8 +267,10 @@ impl Session {
             if let Some(found) = self.kept.state.comparison() {
                 progress::tell(&format!("So far: {}", found.sentence()));
             }
-            for one in self.judge()? {
-                progress::tell(one.sentence().trim_end());
+            let judged = self.judge();
+            let judged = judged.unwrap_or_else(|error| Judged::failed(&error));
+            for line in judged.text().lines() {
+                progress::tell(line);
             }
             // Later choices will be others.
             self.kept.state.forget_pairs();
