@@ -136,8 +136,10 @@ on_each_library! {
         // From four ranks on algorithms that end in an allgather are others than a tree.
         for list in every_variant(mpi, 4) {
             let forced = job(4).mpi(mpi).preload().force(&list).env("COLLTUNE_SETUP_AFTER", "1");
-            let is_ours = list.contains("bcast=") && !list.contains("bcast=native");
-            let size = if is_ours { &[] } else { by_default };
+            // Messages shorter than a segment get the library's own choice.
+            let bcast = list.split(';').find_map(|one| one.strip_prefix("bcast="));
+            let is_ours = |name: &str| !name.starts_with("native") && !name.contains("segsize=");
+            let size = if bcast.is_some_and(is_ours) { &[] } else { by_default };
             explored(forced, size);
         }
     }

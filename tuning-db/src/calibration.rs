@@ -199,7 +199,7 @@ mod tests {
     fn a_calibration_that_was_cut_short_goes_on_within_a_day_for_the_same_line_and_place_alone() {
         let folder = tempfile::tempdir().unwrap();
         let space =
-            "[[cells]]\ncollective = [\"bcast\"]\nbytes = [0, 64]\nnodes = [1, 2]\nppn = [2, 3]\n";
+            "[[space]]\ncollective = \"bcast\"\nbytes = [0, 64]\nnodes = [1, 2]\nppn = [2, 3]\n";
         std::fs::write(folder.path().join("colltune.toml"), space).unwrap();
         let db = Database::create_or_open(folder.path()).unwrap();
         let settings = db.settings().unwrap();
