@@ -346,6 +346,7 @@ fn a_library_whose_profiling_names_are_apart_and_in_nobodys_sight_is_tuned() {
         .succeeds()
         .prints("ok\n");
     let log = at("log");
+    std::fs::create_dir(at("db")).unwrap();
     let job = job(2)
         .mpi(mpi)
         .preload()

@@ -506,8 +506,9 @@ fn a_database_of_the_first_layout_is_taken_over_and_nothing_is_lost() {
     assert_eq!((of_library.generation, of_library.published), (2, true));
     assert_eq!(Generation::load(&db, LIBRARY).unwrap().number, 2);
     assert!(Generation::load_number(&db, LIBRARY, 1).unwrap() == first);
-    // Three runs in a partition, and the fourth in traces of the first two versions.
-    assert_eq!(counted(&report.libraries[0]), (4, 480, 240));
+    // Three runs in a partition, and the fourth in traces of the first two versions: 240 calls, eleven of which ran
+    // broadcasts that write into the root's buffer, from which nothing is learned any more.
+    assert_eq!(counted(&report.libraries[0]), (4, 458, 229));
     assert_eq!(report.ingest.warnings, Vec::<String>::new());
     assert_eq!(report.ingest.quarantined, []);
     let said = said(&db, LIBRARY);
@@ -516,7 +517,7 @@ fn a_database_of_the_first_layout_is_taken_over_and_nothing_is_lost() {
     assert_eq!(jobs, expected.into());
     // Three calls ran variants that this version has no longer; they stay in the files.
     let known = said.evidence.iter().map(|one| one.calls).sum::<u64>();
-    assert_eq!((known, said.unknown), (237, 3));
+    assert_eq!((known, said.unknown), (226, 3));
     assert!(
         said.evidence.iter().all(|one| one.shift.n == 0),
         "nobody timed what follows"
