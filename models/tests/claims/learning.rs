@@ -1,10 +1,14 @@
 //! Claims about a whole training.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use colltune_core::catalogue;
+use colltune_core::cell::Cell;
 use colltune_core::collective::Collective;
 use colltune_core::model::{Model, Source};
+use colltune_core::prior::place::Place;
+use colltune_core::prior::simulated::{self, Simulated};
 use colltune_core::select::mix;
 use colltune_core::settings::Settings;
 use colltune_models::evidence::{COPY, Evidence, Moments, Reduced, reduce_with_copies};
@@ -14,6 +18,23 @@ use colltune_models::{Context, Control, Learned, learn};
 use rand::SeedableRng;
 
 use crate::generator::*;
+
+/// What `calibrate` leaves where it found one variant to be a hundred times as slow as another in the cell of a shape.
+fn slow_by_simulation(variant: &str, bytes: u64) -> Simulated {
+    let model = Model::initial(&settings(""), LIBRARY, "test");
+    let is_there = |cell: &Cell| cell.contains(Collective::Allreduce, bytes, 2, 4);
+    let entry = model.cells.iter().find(|entry| is_there(&entry.cell));
+    let found = serde_json::json!({
+        "schema": simulated::SCHEMA,
+        "library": LIBRARY.to_string(),
+        "places": [{
+            "collective": "allreduce",
+            "place": Place::of(&entry.expect("a cell").cell),
+            "slower": { variant: 100.0 },
+        }],
+    });
+    Simulated::from_json(&found.to_string(), LIBRARY).expect("its layout")
+}
 
 /// The variants that generation 0 draws in the cell of a shape, by place in the catalogue.
 fn drawn(settings: &Settings, bytes: u64) -> Vec<usize> {
@@ -211,12 +232,14 @@ fn a_cell_of_the_default_alone_trains_replaces_nothing_and_draws_nothing_else() 
 
 #[test]
 fn what_a_wrong_prior_speaks_against_is_drawn_a_little_and_where_it_is_the_fastest_most() {
-    let narrow =
-        Settings::from_toml("families = [\"native\", \"p2p\"]\nhopeless_factor = 2.0").unwrap();
+    let wide = Settings::from_toml("families = [\"native\", \"p2p\"]").unwrap();
+    let disfavoured = *drawn(&wide, 64).last().expect("something is drawn");
+    let narrow = Settings {
+        simulated: BTreeMap::from([(LIBRARY, slow_by_simulation(&name(disfavoured), 64))]),
+        ..wide
+    };
     let kept = drawn(&narrow, 64);
-    let all = drawn(&settings(""), 64);
-    let disfavoured = all.into_iter().find(|place| !kept.contains(place));
-    let disfavoured = disfavoured.expect("something costs more than twice as much by its shape");
+    assert!(!kept.contains(&disfavoured));
     let evidence = |variants: &[usize], n_runs: u32| {
         let cost = |place: &usize| if *place == disfavoured { 0.5 } else { 1.0 };
         let truth = Truth {
