@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use colltune_core::catalogue;
-use colltune_core::cell::Cell;
 use colltune_core::collective::Collective;
 use colltune_core::model::{Model, Source};
 use colltune_core::prior::place::Place;
 use colltune_core::prior::simulated::{self, Simulated};
 use colltune_core::select::mix;
 use colltune_core::settings::Settings;
+use colltune_core::space::Cell;
 use colltune_models::evidence::{COPY, Evidence, Moments, Reduced, reduce_with_copies};
 use colltune_models::predict::XgBoost;
 use colltune_models::statistics::CellStatistics;
