@@ -66,7 +66,7 @@ impl Line {
     fn command(&self, options: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         command
-            .args(["--foreground", "-k", "5", "240"])
+            .args(["--foreground", "-k", "5", "600"])
             .arg(colltune());
         command.arg(options[0]).arg("--db").arg(self.path("db"));
         command.args(&options[1..]).arg("--").args(self.words());
@@ -246,7 +246,7 @@ fn the_third_run_that_fails_ends_a_comparison_with_its_code_and_its_words() {
         fails_at: 3,
         ..Line::new(mpi, 50)
     };
-    let said = line.run(&["tune", "--no-calibration"]);
+    let said = line.run(&["tune", "--no-calibration", "--anyway"]);
     said.exits(
         1,
         &["that tries variants", "exit code 7", "the mesh is tangled"],
@@ -349,7 +349,7 @@ fn a_tuning_of_a_program_with_a_slow_default_says_what_it_gained_and_how_to_go_o
     };
     let line = Line {
         is_slow: true,
-        ..Line::new(mpi, 3000)
+        ..Line::new(mpi, 1000)
     };
     // One alone, so that no choice changes between others that are equally fast.
     let natives = catalogue::variants(mpi.library(), Collective::Allreduce).into_iter();

@@ -192,14 +192,21 @@ impl Database {
 mod tests {
     use colltune_core::algorithm::simulate::Link;
 
+    use colltune_core::collective::Collective;
+
     use super::*;
     use crate::test_support::LIBRARY;
 
     #[test]
     fn a_calibration_that_was_cut_short_goes_on_within_a_day_for_the_same_line_and_place_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let space =
-            "[[space]]\ncollective = \"bcast\"\nbytes = [0, 64]\nnodes = [1, 2]\nppn = [2, 3]\n";
+        // One cell of each collective is enough.
+        let space = |collective: Collective| {
+            format!(
+                "[[space]]\ncollective = \"{collective}\"\nbytes = [0, \"inf\"]\nnodes = [1, \"inf\"]\nppn = [1, 2, \"inf\"]\n"
+            )
+        };
+        let space: String = Collective::ALL.into_iter().map(space).collect();
         std::fs::write(folder.path().join("colltune.toml"), space).unwrap();
         let db = Database::create_or_open(folder.path()).unwrap();
         let settings = db.settings().unwrap();

@@ -50,7 +50,8 @@ fn cells(
         };
         let collective = Collective::from_name(collective).unwrap();
         let variant = catalogue::find(library, collective, name).expect(line);
-        if of != machine || !families.contains(&variant.name.family) {
+        let is_left_out = variant.is_barred() || !families.contains(&variant.name.family);
+        if of != machine || is_left_out {
             continue;
         }
         let bytes: u64 = bytes.parse().unwrap();

@@ -94,7 +94,7 @@ pub const MPICH: Winners = &[
     (
         Bcast,
         &[
-            (0, "native:scatter_ring_allgather"),
+            (0, "native:binomial"),
             (2048, "default"),
             (16_384, "native:binomial"),
         ],
