@@ -178,7 +178,8 @@ pub struct Options {
     /// What is computed: miniAMR's stencils, or the compressible Euler equations.
     #[arg(long, value_enum, default_value_t = PhysicsName::Stencil)]
     pub physics: PhysicsName,
-    /// Where the gas starts: a Sedov blast wave, or a density wave that crosses a refined part and is known exactly.
+    /// Where the gas starts: a Sedov blast wave, a density wave that crosses a refined part and is known exactly, or two
+    /// halves that part along x and leave next to nothing between them.
     #[arg(long, value_enum, default_value_t = ProblemName::Sedov)]
     pub problem: ProblemName,
     /// The gas's domain: its lower corner, then its upper one [default: the unit cube].
@@ -196,6 +197,9 @@ pub struct Options {
     /// Radius of the ball that holds the blast's energy at first [default: a box of four finest cells].
     #[arg(long)]
     pub sedov_radius: Option<f64>,
+    /// Speed of each half of --problem rarefaction; gases of density 1 and pressure 0.4.
+    #[arg(long, default_value_t = 2.0)]
+    pub rarefaction_speed: f64,
     /// Courant number, at most 0.8.
     #[arg(long, default_value_t = 0.8)]
     pub cfl: f64,
@@ -209,9 +213,9 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = BalanceName::Faces)]
     pub balance_across: BalanceName,
     /// Rings of blocks that are refined along with each block that is, so that what was found there is still on fine
-    /// cells at the next refinement.
-    #[arg(long, value_name = "RINGS", default_value_t = 0)]
-    pub refine_buffer: u32,
+    /// cells at the next refinement [default: 0; with euler as many as hold --cfl times --refine_freq cells].
+    #[arg(long, value_name = "RINGS")]
+    pub refine_buffer: Option<u32>,
     /// Blocks split where the pressure (of a gas), or the first variable, jumps by more than this between
     /// cells.
     #[arg(long, default_value_t = 0.3)]
@@ -302,6 +306,8 @@ pub enum PhysicsName {
 pub enum ProblemName {
     Sedov,
     Wave,
+    /// A double rarefaction.
+    Rarefaction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -55,6 +55,10 @@ pub struct Summary {
     pub blocks_per_step: BlocksPerStep,
     pub splits: u64,
     pub joins: u64,
+    /// Of a gas: blocks in which a jump was found that should have been on finer cells already.
+    pub refined_late: u64,
+    /// Of a gas: steps that were done again, shorter, to keep density and pressure positive.
+    pub steps_redone: u64,
     pub cell_updates: u64,
     pub updates_per_s: f64,
     pub checksums: Vec<f64>,
@@ -122,6 +126,10 @@ impl Summary {
                 wave.l1, wave.time
             )
         });
+        let redone = match self.steps_redone {
+            0 => String::new(),
+            n => format!("Gas: near vacuum in {n} steps, which were shortened\n"),
+        };
         let memory = self.memory.map_or_else(String::new, |memory| {
             format!(
                 "Memory: {:.2e} bytes a second; the updates take {:.1} % of that at 16 bytes each\n",
@@ -130,7 +138,7 @@ impl Summary {
             )
         });
         format!(
-            "{shock}{wave}{memory}Blocks: per step {} / {:.1} / {} (min / avg / max), {} splits, {} joins\n\
+            "{shock}{wave}{redone}{memory}Blocks: per step {} / {:.1} / {} (min / avg / max), {} splits, {} joins\n\
              Updates: {} cells, {:.3e} a second\n\
              Checksums: largest drift {:.3e}; mesh {}\n\
              Time: startup {:.3} place {:.3} migrate {:.3}; largest memory of a rank {:.1} MB\n\

@@ -175,3 +175,44 @@ fn the_published_blast_keeps_its_mass_and_energy() {
     }
     assert!(summary.splits > 8, "{summary:?}");
 }
+
+/// Two halves part, and hit the walls.
+const PARTING: &str = "--problem rarefaction --nx 8 --ny 4 --nz 4 --npx 4 --npy 1 --npz 1 --num_refine 1 \
+    --refine_freq 4 --checksum_freq 1 --num_tsteps 100000 --time 0.05 --validate";
+
+#[test]
+fn a_gas_near_vacuum_runs_to_its_end_on_any_ranks_with_the_same_bits_and_conserves() {
+    // The usual double rarefaction, and one with a vacuum in its exact solution.
+    for (speed, is_near_vacuum) in [(2, false), (12, true)] {
+        let line = format!("{PARTING} --rarefaction_speed {speed}");
+        let bits = |n_ranks: usize, placement: &str| {
+            let summary = try_run(n_ranks, &format!("{line} {placement}")).expect("a run");
+            assert!(summary.checksum_drift_max < 1e-14, "{speed}: {summary:?}");
+            assert_eq!(summary.steps_redone > 0, is_near_vacuum, "{summary:?}");
+            assert!(summary.splits > 0, "{summary:?}");
+            let sums: Vec<u64> = summary.checksums.iter().map(|sum| sum.to_bits()).collect();
+            let end = (summary.steps, summary.steps_redone);
+            (sums, end, summary.mesh_hash, summary.splits, summary.joins)
+        };
+        let one = bits(1, "");
+        for (n_ranks, placement) in [(3, "--hilbert"), (4, "--placement lpt-swap")] {
+            assert_eq!(one, bits(n_ranks, placement), "{speed}: {n_ranks} ranks");
+        }
+    }
+}
+
+#[test]
+fn by_default_a_shock_stays_on_the_finest_cells_and_without_a_margin_it_leaves_them() {
+    let blast = |more: &str| {
+        let line = "--nx 4 --ny 4 --nz 4 --npx 4 --npy 4 --npz 4 --num_refine 1 --refine_freq 5 \
+            --sedov_centre 0 0 0 --num_tsteps 100 --validate";
+        try_run(2, &format!("{line} {more}")).expect("a run")
+    };
+    let usual = blast("");
+    assert!(usual.splits > 16 && usual.joins > 0, "{usual:?}");
+    assert_eq!(usual.refined_late, 0, "{usual:?}");
+    let without = blast("--refine_buffer 0");
+    assert!(without.refined_late > 0, "{without:?}");
+    // 0.8 times 5 are 4 cells: one block of 4.
+    assert_eq!(usual.mesh_hash, blast("--refine_buffer 1").mesh_hash);
+}

@@ -18,6 +18,10 @@ impl Domain {
         self.edges().iter().product()
     }
 
+    pub fn middle(&self) -> [f64; 3] {
+        std::array::from_fn(|d| self.lower[d] + 0.5 * (self.upper[d] - self.lower[d]))
+    }
+
     /// Lower and upper corner of a leaf.
     pub fn corners(&self, leaf: Leaf, roots: [u32; 3]) -> [[f64; 3]; 2] {
         let edges = self.edges();

@@ -23,6 +23,7 @@ pub mod riemann;
 
 mod scheme;
 
+mod positive;
 mod sweep;
 
 pub mod euler;
@@ -32,12 +33,13 @@ pub mod level;
 pub mod reflux;
 
 pub mod indicator;
+pub mod rarefaction;
 pub mod sedov;
 pub mod wave;
 
 pub use domain::Domain;
 pub use euler::Stage;
-pub use scheme::{FaceFluxes, Limiter, Scheme, Scratch};
+pub use scheme::{FaceFluxes, FluxOrder, Limiter, Scheme, Scratch};
 
 use thiserror::Error;
 

@@ -13,6 +13,15 @@ pub enum Limiter {
     MonotonizedCentral,
 }
 
+/// Of which order fluxes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum FluxOrder {
+    #[default]
+    Second,
+    /// Second where both cells can give what it takes, less where they would end without density or pressure.
+    Positive,
+}
+
 /// What the kernels are told besides the state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scheme {
@@ -21,6 +30,7 @@ pub struct Scheme {
     /// Ratio of specific heats.
     pub gamma: f64,
     pub limiter: Limiter,
+    pub fluxes: FluxOrder,
 }
 
 /// Fluxes through the six faces of a block, for the correction where its neighbour is of another level.

@@ -1,7 +1,9 @@
 //! Fluxes through all faces of a block, a row of cells along x at a time so that they vectorise, and what they change.
 
+use super::positive::PositiveFlux;
 use super::riemann::{hllc, lesser};
-use super::{FaceFluxes, Limiter, N_VARS, Scheme, Scratch};
+use super::state::Primitive;
+use super::{FaceFluxes, FluxOrder, Limiter, N_VARS, Scheme, Scratch};
 
 /// Faces that are computed together.
 const LANES: usize = 8;
@@ -137,6 +139,36 @@ impl<F: Fn(f64, f64) -> f64 + Copy> Sweep<F> {
             self.lanes::<LANES>(primitive, first, n - LANES, out);
         } else {
             (at..n).for_each(|at| self.lanes::<1>(primitive, first, at, out));
+        }
+        if self.scheme.fluxes == FluxOrder::Positive {
+            self.keep_positive(primitive, first, n, out);
+        }
+    }
+
+    fn keep_positive(
+        &self,
+        primitive: &[f64],
+        first: usize,
+        n: usize,
+        out: &mut [Vec<f64>; N_VARS],
+    ) {
+        let faces = PositiveFlux {
+            axis: self.axis,
+            gamma: self.scheme.gamma,
+            dt_over_dx: self.dt_over_dx,
+        };
+        let vars = self.scheme.shape.cells_per_var();
+        let gas = |place: usize| Primitive {
+            density: primitive[place],
+            velocity: std::array::from_fn(|d| primitive[(1 + d) * vars + place]),
+            pressure: primitive[4 * vars + place],
+        };
+        for at in 0..n {
+            let (above, high) = (first + at, std::array::from_fn(|var| out[var][at]));
+            let flux = faces.limit(high, gas(above - self.stride), gas(above));
+            for (row, flux) in out.iter_mut().zip(flux) {
+                row[at] = flux;
+            }
         }
     }
 

@@ -114,7 +114,7 @@ impl Run<'_> {
             }
         };
         let all = (0..self.mesh.len()).map(wants).collect();
-        let widened = widen(&self.mesh, all, settings.options.refine_buffer);
+        let widened = widen(&self.mesh, all, settings.refine_rings);
         let mut marks = first_marks(&self.mesh, |i| widened[i]);
         settle_across(&self.mesh, &mut marks, settings.across());
         if let Some(compat) = &self.compat {
@@ -134,6 +134,9 @@ impl Run<'_> {
         self.count.splits += pass.n_splits;
         self.count.joins += pass.n_joins;
         self.mesh = mesh;
+        if let Some(gas) = &mut self.gas {
+            gas.fastest = None;
+        }
         if let Some(measured) = &mut self.measured {
             measured.adapt(&self.mesh);
         }

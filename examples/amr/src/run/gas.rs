@@ -8,11 +8,13 @@ use crate::checksum::{self, Broken};
 use crate::cost;
 use crate::exact_sum::ExactSum;
 use crate::exchange::gas::GasFaces;
+use crate::leaf::Leaf;
 use crate::options::{BoundaryName, ProblemName};
 use crate::physics::boundary::Boundary;
+use crate::physics::rarefaction::Rarefaction;
 use crate::physics::sedov::{Ball, Blast, Exact, Extent, ShockRadius};
 use crate::physics::wave::Wave;
-use crate::physics::{FaceFluxes, Limiter, Scheme, Scratch, Stage, indicator, reflux};
+use crate::physics::{FaceFluxes, FluxOrder, Limiter, Scheme, Scratch, Stage, indicator, reflux};
 use crate::ranks::Op;
 use crate::refine::Mark;
 use crate::report::{Shock, WaveError};
@@ -22,6 +24,9 @@ use crate::telemetry::Phase;
 const DENSITY: f64 = 1.0;
 /// The exact solution has none; this one is passed by a shock of any strength that matters here.
 const PRESSURE: f64 = 1e-5;
+
+/// How often a step is halved before the gas is given up.
+const HALVINGS_MAX: u32 = 12;
 
 impl Gas {
     pub(super) fn new(settings: &Settings) -> Option<Gas> {
@@ -45,15 +50,22 @@ impl Gas {
                 shape,
                 gamma,
                 limiter: Limiter::default(),
+                fluxes: FluxOrder::default(),
             },
             problem: match options.problem {
                 ProblemName::Sedov => Problem::Sedov(blast(settings)),
                 ProblemName::Wave => Problem::Wave(Wave { gamma }),
+                ProblemName::Rarefaction => Problem::Rarefaction(Rarefaction {
+                    gamma,
+                    middle: settings.domain().middle()[0],
+                    speed: options.rarefaction_speed,
+                }),
             },
             scratch: Scratch::new(shape),
             fluxes: Vec::new(),
             before: Vec::new(),
             delta: 0.0,
+            fastest: None,
             failed: None,
         })
     }
@@ -85,6 +97,7 @@ impl Problem {
         let splits = match self {
             Problem::Sedov(blast) => blast.reaches(lower, upper),
             Problem::Wave(wave) => wave.is_refined(lower, upper),
+            Problem::Rarefaction(halves) => halves.reaches(lower, upper),
         };
         if splits { Mark::Split } else { Mark::Stay }
     }
@@ -110,31 +123,70 @@ impl Run<'_> {
             match gas.problem {
                 Problem::Sedov(blast) => blast.fill(shape, corners[0], corners[1], block),
                 Problem::Wave(wave) => wave.fill(shape, corners, block),
+                Problem::Rarefaction(halves) => halves.fill(shape, corners, block),
             }
         }
+    }
+
+    /// One step with both its stages and the check of the sums; gives its length.
+    ///
+    /// Where it would end in a state that is none of a gas, it is done again from the state before, half as long and with
+    /// fluxes that keep density and pressure positive. All ranks decide alike: by the fastest signal, which they agree on.
+    ///
+    /// Errors: a state that is none of a gas, on any rank, however short the step.
+    pub(super) fn gas_step(
+        &mut self,
+        step: u64,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<f64, Broken> {
+        let mut delta = self.gas_step_length(step)?;
+        self.count.block_stages += 2 * self.mesh.len() as u64;
+        self.n_stages += 2;
+        for n_halvings in 0.. {
+            if let Some(gas) = &mut self.gas {
+                (gas.delta, gas.fastest) = (delta, None);
+                gas.scheme.fluxes = match n_halvings {
+                    0 => FluxOrder::Second,
+                    _ => FluxOrder::Positive,
+                };
+            }
+            self.gas_stage(Stage::First);
+            self.gas_stage(Stage::Second);
+            match self.fastest_signal(step + 1) {
+                Err(Broken::NotPhysical { .. }) if n_halvings < HALVINGS_MAX => {}
+                ended => {
+                    ended?;
+                    self.count.steps_redone += u64::from(n_halvings > 0);
+                    break;
+                }
+            }
+            self.undo_gas_step();
+            delta *= 0.5;
+        }
+        self.check_gas(step, tell)?;
+        Ok(delta)
     }
 
     /// The time step that the fastest signal allows, no further than `--time`.
     ///
     /// Errors: a state that is none of a gas, on any rank.
-    pub(super) fn gas_step_length(&mut self, step: u64) -> Result<f64, Broken> {
+    fn gas_step_length(&mut self, step: u64) -> Result<f64, Broken> {
         let fastest = self.fastest_signal(step)?;
         let allowed = self.settings.options.cfl / fastest;
         let left = self.settings.options.time.map(|end| end - self.time);
-        let delta = left.map_or(allowed, |left| allowed.min(left));
-        if let Some(gas) = &mut self.gas {
-            gas.delta = delta;
-        }
-        Ok(delta)
+        Ok(left.map_or(allowed, |left| allowed.min(left)))
     }
 
-    /// The most cells that any signal passes in a time of 1, on all ranks.
+    /// The most cells that any signal passes in a time of 1, on all ranks; asked once where neither gas nor mesh changes.
     ///
     /// Errors: a state that is none of a gas, on any rank.
     pub(super) fn fastest_signal(&mut self, step: u64) -> Result<f64, Broken> {
         let Some(gas) = &mut self.gas else {
             return Ok(0.0);
         };
+        if let Some(fastest) = gas.fastest {
+            return Ok(fastest);
+        }
         let start = Instant::now();
         let compute = self.exchange.spent.recorder.clock.during(Phase::Compute);
         let mut fastest = [0.0f64];
@@ -167,7 +219,17 @@ impl Run<'_> {
         {
             return Err(Broken::NotPhysical { step, what });
         }
+        gas.fastest = Some(fastest[0]);
         Ok(fastest[0])
+    }
+
+    /// The blocks of this rank as they were before the step.
+    fn undo_gas_step(&mut self) {
+        let Some(gas) = &self.gas else { return };
+        for &slot in &self.own {
+            let before = &gas.before[slot as usize];
+            self.blocks.field.block_mut(slot).copy_from_slice(before);
+        }
     }
 
     pub(super) fn fill_gas_ghosts(&mut self) {
@@ -177,15 +239,8 @@ impl Run<'_> {
             .fill(self.ranks, &mut self.blocks.field, sweep, spent);
     }
 
-    /// One of the two stages of a step, and the check of the sums after the second.
-    pub(super) fn gas_stage(
-        &mut self,
-        step: u64,
-        stage: Stage,
-        tell: &mut dyn FnMut(&str),
-    ) -> Result<(), Broken> {
-        self.count.block_stages += self.mesh.len() as u64;
-        self.n_stages += 1;
+    /// One of the two stages of a step.
+    fn gas_stage(&mut self, stage: Stage) {
         let start = Instant::now();
         self.fill_gas_ghosts();
         self.spend_comm(start);
@@ -193,8 +248,12 @@ impl Run<'_> {
         if !self.settings.options.break_flux {
             self.correct_gas(stage);
         }
+    }
+
+    /// The check of the sums after a step.
+    fn check_gas(&mut self, step: u64, tell: &mut dyn FnMut(&str)) -> Result<(), Broken> {
         let freq = self.settings.options.checksum_freq;
-        if stage == Stage::First || freq == 0 || !step.is_multiple_of(freq) {
+        if freq == 0 || !step.is_multiple_of(freq) {
             return Ok(());
         }
         let start = Instant::now();
@@ -238,7 +297,7 @@ impl Run<'_> {
                 .scheme
                 .advance(stage, step, before, state, fluxes, &mut gas.scratch);
             if let Err(what) = advanced {
-                // The other ranks wait for messages: told when all agree on the next step.
+                // The other ranks wait for messages: told when all agree after the step.
                 gas.failed.get_or_insert(format!("{leaf:?}: {what}"));
             }
             self.slowness.end(pace);
@@ -289,7 +348,12 @@ impl Run<'_> {
             let jump = indicator::pressure_jump_max(self.settings.shape, gas.scheme.gamma, block);
             self.mark_of_jump(jump)
         });
-        Some(self.marks_of_all(own.collect()))
+        let marks = self.marks_of_all(own.collect());
+        let depth = self.mesh.grid.depth;
+        let late = |&(leaf, mark): &(&Leaf, &Mark)| *mark == Mark::Split && leaf.level < depth;
+        let late = self.mesh.leaves().iter().zip(&marks).filter(late).count();
+        self.count.refined_late += late as u64;
+        Some(marks)
     }
 
     /// Where the shock is and where it should be; none before there is one, or without a gas.

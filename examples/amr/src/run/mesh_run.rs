@@ -206,7 +206,7 @@ impl<'a> MeshRun<'a> {
         // Leaves that are to come have their margin.
         let n_rings = match target {
             Some(_) => 0,
-            None => settings.options.refine_buffer,
+            None => settings.refine_rings,
         };
         let widened = widen(mesh, (0..mesh.len()).map(wants).collect(), n_rings);
         let mut marks = first_marks(mesh, |i| widened[i]);

@@ -29,7 +29,6 @@ use crate::checksum::{self, Broken};
 use crate::exact_sum::ExactSum;
 use crate::field::Slot;
 use crate::leaf::Grid;
-use crate::physics::Stage;
 use crate::ranks::{Op, Ranks};
 use crate::report::{BlocksPerStep, Summary, Times, rss_max_bytes};
 use crate::settings::{Settings, Work};
@@ -86,16 +85,14 @@ impl Run<'_> {
             self.begin_step(step);
             self.step_times.push([0.0; 5]);
             let delta = match self.settings.work {
-                Work::Euler => self.gas_step_length(step)?,
-                _ => self.step_length(),
-            };
-            for stage in 0..self.settings.stages {
-                match (self.settings.work, stage) {
-                    (Work::Euler, 0) => self.gas_stage(step, Stage::First, tell)?,
-                    (Work::Euler, _) => self.gas_stage(step, Stage::Second, tell)?,
-                    _ => self.stage(step, stage, tell)?,
+                Work::Euler => self.gas_step(step, tell)?,
+                _ => {
+                    for stage in 0..self.settings.stages {
+                        self.stage(step, stage, tell)?;
+                    }
+                    self.step_length()
                 }
-            }
+            };
             self.take_blocks(step);
             let start = Instant::now();
             self.steps_observed += 1;
@@ -198,6 +195,8 @@ impl Run<'_> {
             },
             splits: self.count.splits,
             joins: self.count.joins,
+            refined_late: self.count.refined_late,
+            steps_redone: self.count.steps_redone,
             cell_updates: updates,
             updates_per_s: updates as f64 / total,
             mesh_hash: format!("{:016x}", self.mesh.hash()),

@@ -17,6 +17,7 @@ use crate::measured::Measured;
 use crate::mesh::Mesh;
 use crate::object::Objects;
 use crate::output::movie::Movie;
+use crate::physics::rarefaction::Rarefaction;
 use crate::physics::sedov::Blast;
 use crate::physics::wave::Wave;
 use crate::physics::{FaceFluxes, Scheme, Scratch};
@@ -91,6 +92,9 @@ pub(super) struct Count {
     pub of_a_rank_max: i64,
     pub splits: u64,
     pub joins: u64,
+    /// Of the gas: see [`crate::report::Summary`].
+    pub refined_late: u64,
+    pub steps_redone: u64,
     pub moved: Moved,
 }
 
@@ -99,6 +103,7 @@ pub(super) struct Count {
 pub(super) enum Problem {
     Sedov(Blast),
     Wave(Wave),
+    Rarefaction(Rarefaction),
 }
 
 /// What a run holds for the gas besides its blocks.
@@ -111,6 +116,8 @@ pub(super) struct Gas {
     pub fluxes: Vec<FaceFluxes>,
     pub before: Vec<Vec<f64>>,
     pub delta: f64,
+    /// The fastest signal, where neither state nor mesh has changed since it was looked for.
+    pub fastest: Option<f64>,
     /// What went wrong on this rank since the ranks last agreed.
     pub failed: Option<String>,
 }

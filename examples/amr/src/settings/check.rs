@@ -1,5 +1,6 @@
 //! What values options may have, alone and beside each other.
 
+use super::REFINE_BUFFER_MAX;
 use crate::leaf::Grid;
 use crate::options::{BalanceName, BoundaryName, CriterionName, Options, ProblemName, Refusal};
 
@@ -35,7 +36,11 @@ pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
         ("reorder", u64::from(options.reorder.unwrap_or(0)), 1),
         ("limit_move", u64::from(options.limit_move), 100),
         ("num_vars", options.num_vars as u64, 1 << 20),
-        ("refine_buffer", u64::from(options.refine_buffer), 64),
+        (
+            "refine_buffer",
+            options.refine_buffer.unwrap_or(0).into(),
+            REFINE_BUFFER_MAX.into(),
+        ),
     ];
     for (name, value, most) in limited {
         if value > most {
@@ -87,7 +92,7 @@ pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
             "--group_blocks and --break_ties contradict each other",
         ));
     }
-    if options.compat && options.refine_buffer > 0 {
+    if options.compat && options.refine_buffer.is_some_and(|rings| rings > 0) {
         return Err(Refusal::new(
             "--compat goes without --refine_buffer: miniAMR knows none",
         ));
@@ -179,6 +184,9 @@ pub(super) fn check_euler(options: &Options) -> Result<(), Refusal> {
         .is_some_and(|radius| !(radius > 0.0 && radius.is_finite()))
     {
         return refuse("--sedov_radius is positive");
+    }
+    if !(options.rarefaction_speed > 0.0 && options.rarefaction_speed.is_finite()) {
+        return refuse("--rarefaction_speed is positive");
     }
     if options.problem == ProblemName::Wave {
         if options.boundary != BoundaryName::Periodic {

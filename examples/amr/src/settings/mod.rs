@@ -25,6 +25,9 @@ use crate::placement::rcb::{Axes, Rcb};
 use crate::refine::Across;
 use crate::shape::BlockShape;
 
+/// The most rings that `--refine_buffer` may ask for.
+const REFINE_BUFFER_MAX: u32 = 64;
+
 /// Everything that a run is told. The same on every rank.
 pub struct Settings {
     pub options: Options,
@@ -45,6 +48,8 @@ pub struct Settings {
     pub n_steps: Option<u64>,
     pub stages: u64,
     pub passes: u8,
+    /// Rings of blocks that are refined along with each block that is.
+    pub refine_rings: u32,
 }
 
 impl Settings {
@@ -126,6 +131,7 @@ impl Settings {
                 0 => options.num_refine,
                 n => n,
             },
+            refine_rings: refine_rings(&options, work),
             options,
         })
     }
@@ -177,10 +183,9 @@ impl Settings {
 
     /// Where a blast begins.
     pub fn sedov_centre(&self) -> [f64; 3] {
-        let (domain, edges) = (self.domain(), self.domain().edges());
         match self.options.sedov_centre[..] {
             [x, y, z] => [x, y, z],
-            _ => std::array::from_fn(|d| domain.lower[d] + 0.5 * edges[d]),
+            _ => self.domain().middle(),
         }
     }
 
@@ -276,6 +281,21 @@ fn steps(options: &Options) -> Option<u64> {
         (None, None) => Some(20),
         (None, Some(_)) => None,
     }
+}
+
+/// As many as `--refine_buffer` says. For a gas by default those that hold the cells which a signal can pass between two
+/// refinements; miniAMR's problems have none.
+fn refine_rings(options: &Options, work: Work) -> u32 {
+    let moving = work == Work::Euler && options.refine_freq > 0 && options.num_refine > 0;
+    let rings = || {
+        let cells = (options.cfl * options.refine_freq as f64).ceil();
+        let edge = options.nx.min(options.ny).min(options.nz);
+        (cells / edge as f64)
+            .ceil()
+            .min(f64::from(REFINE_BUFFER_MAX)) as u32
+    };
+    let default = || if moving { rings() } else { 0 };
+    options.refine_buffer.unwrap_or_else(default)
 }
 
 fn sweeps(options: &Options, work: Work) -> Result<Sweeps, Refusal> {

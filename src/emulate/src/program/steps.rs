@@ -52,6 +52,8 @@ pub struct Program<'a> {
     epoch: Epoch,
     /// What telemetry's own agreement adds to the next step.
     telemetry_due: bool,
+    /// Whether the gas's fastest signal is known from the step before: the mesh has not changed since.
+    signal_known: bool,
     step: u64,
     n_steps: u64,
     n_epochs: u64,
@@ -156,6 +158,7 @@ impl<'a> Program<'a> {
             refinement,
             epoch,
             telemetry_due: false,
+            signal_known: false,
             step: 0,
             n_steps,
             n_epochs: 0,
@@ -323,16 +326,18 @@ impl<'a> Program<'a> {
             true => self.leaves_of(self.step + 1),
             false => None,
         };
-        let mut changed = false;
+        let (mut changed, mut adapted) = (false, false);
         let refinement = &self.refinement;
         self.run
             .end_step(self.step, leaves.as_deref(), &mut |event| {
                 use colltune_amr::run::Event::{Adapted, Migrated};
+                adapted |= matches!(event, Adapted { .. });
                 changed |= matches!(event, Adapted { .. } | Migrated { .. });
                 if let Some(out) = &mut out {
                     refinement.follow(event, out);
                 }
             })?;
+        self.signal_known = !adapted;
         if let Some(out) = out {
             self.step_times(refines, out);
         }

@@ -1,9 +1,9 @@
 //! One block alone: conservation, convergence to exact solutions, and states that no gas has.
 
 use super::*;
-use crate::physics::Limiter;
 use crate::physics::boundary::{self, Boundary};
 use crate::physics::state::Primitive;
+use crate::physics::{FluxOrder, Limiter};
 
 fn scheme(cells: [usize; 3]) -> Scheme {
     let shape = BlockShape {
@@ -15,6 +15,7 @@ fn scheme(cells: [usize; 3]) -> Scheme {
         shape,
         gamma: 1.4,
         limiter: Limiter::default(),
+        fluxes: FluxOrder::default(),
     }
 }
 

@@ -13,7 +13,7 @@ pub use start::{Ball, Blast, Extent};
 mod tests {
     use super::*;
     use crate::physics::boundary::{self, Boundary};
-    use crate::physics::{FaceFluxes, Limiter, Scheme, Scratch, Stage};
+    use crate::physics::{FaceFluxes, FluxOrder, Limiter, Scheme, Scratch, Stage};
     use crate::shape::BlockShape;
 
     /// Error of the shock's radius in an octant of n x n x n cells, by the exact one, when it should be at 0.7.
@@ -27,6 +27,7 @@ mod tests {
             shape,
             gamma: 1.4,
             limiter: Limiter::default(),
+            fluxes: FluxOrder::default(),
         };
         let dx = 1.0 / n as f64;
         let half_edges = [2.0 * dx; 3];

@@ -84,7 +84,9 @@ impl Program<'_> {
     pub(super) fn gas_stages(&self, compute_ns: &Arc<Vec<f64>>, act: &mut dyn FnMut(&Operation)) {
         let settings = self.settings;
         let n_vars = settings.shape.n_vars as u64;
-        act(&self.call(Meeting::Allreduce, 8));
+        if !self.signal_known {
+            act(&self.call(Meeting::Allreduce, 8));
+        }
         let half = Program::work(Phase::Compute, compute_ns, 0.5);
         for _ in 0..2 {
             for n in groups(settings) {
@@ -102,6 +104,8 @@ impl Program<'_> {
                 act(&Operation::Exchange(Arc::clone(flux)));
             }
         }
+        // The step has ended well, and how long the next one may be.
+        act(&self.call(Meeting::Allreduce, 8));
         let freq = settings.options.checksum_freq;
         if freq > 0 && self.step.is_multiple_of(freq) {
             act(&Program::work(Phase::Sum, &self.epoch.sum_ns, 1.0));
