@@ -35,6 +35,8 @@ impl Noise {
             1.0
         };
         let pace = self.lognormal(6, (u64::from(owner) << 40) ^ step, pace_cv);
+        // The mean that this is a factor of has spikes in it already.
+        let spike = spike / (1.0 + spike_share * (spike_factor - 1.0));
         of_block * of_step * of_rank * pace * spike
     }
 
@@ -81,6 +83,19 @@ mod tests {
 
     #[test]
     fn factors_have_mean_one_and_the_spread_that_is_asked_for() {
+        let spiky = NoiseCosts {
+            spike_share: 0.1,
+            spike_factor: 3.0,
+            ..NoiseCosts::default()
+        };
+        let with_spikes = Noise {
+            costs: spiky,
+            seed: 3,
+        };
+        let sum: f64 = (0..40_000)
+            .map(|block| with_spikes.factor(block, 0, 1))
+            .sum();
+        assert!((sum / 40_000.0 - 1.0).abs() < 0.015, "{sum}");
         let costs = NoiseCosts {
             block_cv: 0.2,
             ..NoiseCosts::default()
