@@ -6,13 +6,9 @@ use crate::checksum::Broken;
 use crate::cost::Slowness;
 use crate::output::publish::make_folder;
 use crate::telemetry::about;
+use crate::telemetry::cadence::steps_between_writes;
 use crate::telemetry::host::{Place, Usage, numbered};
 use crate::telemetry::{Class, Kind, Phase, Rounds, Rows, Table, Traffic, Writer};
-
-/// Steps whose rows are gathered together.
-const STEPS: u64 = 64;
-/// Rows of blocks, and of rounds, that a rank holds before they are gathered: some 10 MB.
-const ROWS: usize = 1 << 17;
 
 impl Run<'_> {
     /// Creates the files of `--telemetry`, and starts to record.
@@ -137,11 +133,9 @@ impl Run<'_> {
         };
         let traffic = self.traffic();
         let (rank, n_ranks) = (self.ranks.rank() as u64, self.ranks.n_ranks());
-        // Blocks of all ranks by number, and rounds, which every rank knows: all decide alike.
-        let blocks = self.mesh.len() / n_ranks;
-        let spans = self.spans_per_step();
         self.take_spans(step);
-        let rounds = self.counting.recorder.rounds_of_step() as usize;
+        let n_rounds = self.counting.recorder.rounds_of_step() as usize;
+        let steps = steps_between_writes(self.settings, self.mesh.len(), n_ranks, n_rounds);
         // What telemetry itself takes is the next step's.
         self.counting.recorder.begin_step(step + 1);
         let Some(telemetry) = &mut self.telemetry else {
@@ -162,22 +156,9 @@ impl Run<'_> {
                 telemetry.rows.push(Table::Messages, row);
             }
         }
-        let blocks = if telemetry.wants_blocks { blocks } else { 0 };
-        let per_step = rounds.max(blocks).max(spans);
-        let steps = STEPS.min((ROWS / per_step.max(1)) as u64).max(1);
         match step.is_multiple_of(steps) {
             true => self.write_rows(step),
             false => Ok(()),
-        }
-    }
-
-    /// Stretches that a step may have, which every rank knows; none where nobody wants them.
-    fn spans_per_step(&self) -> usize {
-        let (vars, groups) = (self.settings.shape.n_vars, self.settings.groups().len());
-        let of_stage = 4 * vars + 8 * groups * self.plan.sweeps.len();
-        match self.settings.options.telemetry_spans {
-            true => self.settings.stages as usize * of_stage + 64,
-            false => 0,
         }
     }
 

@@ -18,6 +18,7 @@ pub mod recorder;
 pub mod traffic;
 
 pub mod about;
+pub mod cadence;
 pub mod host;
 
 pub mod writer;

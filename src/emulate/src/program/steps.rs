@@ -16,6 +16,7 @@ use colltune_amr::placement::Question;
 use colltune_amr::run::{Chooser, MeshRun};
 use colltune_amr::settings::{Settings, Work as Kernel};
 use colltune_amr::telemetry::Meeting;
+use colltune_amr::telemetry::cadence::steps_between_writes;
 
 use super::epoch::Sweeps;
 use super::refinement::Refinement;
@@ -69,10 +70,6 @@ struct Epoch {
     /// By rank, in one check.
     sum_ns: Arc<Vec<f64>>,
 }
-
-/// Steps whose telemetry is gathered together.
-const TELEMETRY_STEPS: u64 = 64;
-const TELEMETRY_ROWS: usize = 1 << 17;
 
 /// What a program is run with.
 pub struct Given<'a> {
@@ -213,10 +210,15 @@ impl<'a> Program<'a> {
         if self.telemetry_due {
             act(&self.call(Meeting::Agree, 4));
         }
+        let mut n_rounds = 0;
+        let mut act = |operation: &Operation| {
+            n_rounds += usize::from(matches!(operation, Operation::Exchange(_)));
+            act(operation);
+        };
         let compute_ns = self.compute_ns();
         match self.settings.work {
-            Kernel::Euler => self.gas_stages(&compute_ns, act),
-            _ => self.stencil_stages(&compute_ns, act),
+            Kernel::Euler => self.gas_stages(&compute_ns, &mut act),
+            _ => self.stencil_stages(&compute_ns, &mut act),
         }
         // Before the refinement: a step with one is then a step without and more.
         act(&Operation::Alike {
@@ -225,9 +227,14 @@ impl<'a> Program<'a> {
         });
         let mut out = Vec::new();
         self.end_step(Some(&mut out))?;
-        out.iter().for_each(&mut *act);
+        out.iter().for_each(&mut act);
         self.telemetry_due = self.settings.options.telemetry.is_some()
-            && self.step.is_multiple_of(self.telemetry_steps());
+            && self.step.is_multiple_of(steps_between_writes(
+                self.settings,
+                self.run.mesh.len(),
+                self.n_ranks,
+                n_rounds,
+            ));
         Ok(true)
     }
 
@@ -258,16 +265,6 @@ impl<'a> Program<'a> {
         let priced = (self.settings, &self.costs.memory);
         let make = || Sweeps::new(priced, &self.run.mesh, self.n_ranks);
         self.epoch.sweeps.get_or_init(make)
-    }
-
-    fn telemetry_steps(&self) -> u64 {
-        let blocks = match self.settings.options.telemetry_blocks {
-            true => self.run.mesh.len() / self.n_ranks,
-            false => 0,
-        };
-        TELEMETRY_STEPS
-            .min((TELEMETRY_ROWS / blocks.max(1)) as u64)
-            .max(1)
     }
 
     fn call(&self, meeting: Meeting, bytes: u64) -> Operation {
