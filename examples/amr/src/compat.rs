@@ -98,7 +98,8 @@ impl<'a> Compat<'a> {
         self.ints(n_ranks);
         self.ints(n_ranks);
         self.ints(1);
-        let home = |leaf: Leaf| mesh.homes().get(&leaf.packed()).copied();
+        let homes = mesh.homes().expect("kept under --compat");
+        let home = |leaf: Leaf| homes.get(&leaf.packed()).copied();
         let moves = (0..mesh.len()).any(|i| {
             let parent = mesh.leaves()[i].parent();
             marks[i] == Mark::Join && parent.and_then(home) != Some(mesh.owners()[i])

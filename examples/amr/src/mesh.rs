@@ -34,8 +34,8 @@ pub struct Mesh {
     pub grid: Grid,
     leaves: Vec<Leaf>,
     owners: Vec<u32>,
-    /// The rank on which an inner block was split: its children are joined there again.
-    homes: FxHashMap<u64, u32>,
+    /// Under `--compat`, the rank on which an inner block was split: its children are joined there again.
+    homes: Option<FxHashMap<u64, u32>>,
     /// Ascending: a leaf is found by halving.
     keys: Vec<u64>,
     neighbours: Vec<[Code; FACES]>,
@@ -62,17 +62,25 @@ impl Mesh {
             .flat_map(|z| (0..ry).flat_map(move |y| (0..rx).map(move |x| [x, y, z])))
             .map(|at| Leaf { level: 0, at })
             .collect();
-        Mesh::new(grid, leaves, owners, FxHashMap::default())
+        Mesh::new(grid, leaves, owners, None)
+    }
+
+    /// The same where it is kept on which rank a block is split.
+    pub fn roots_with_homes(grid: Grid, owners: Vec<u32>) -> Mesh {
+        Mesh {
+            homes: Some(FxHashMap::default()),
+            ..Mesh::roots(grid, owners)
+        }
     }
 
     /// A mesh of `leaves`, which stand in order, tile the domain and keep the 2:1 rule.
     ///
-    /// `homes` says for every packed inner block on which rank it was split.
+    /// `homes` says for every packed inner block on which rank it was split, where that is kept.
     pub fn new(
         grid: Grid,
         leaves: Vec<Leaf>,
         owners: Vec<u32>,
-        homes: FxHashMap<u64, u32>,
+        homes: Option<FxHashMap<u64, u32>>,
     ) -> Mesh {
         let mut mesh = Mesh::unconnected(grid, leaves, owners, homes);
         // Leaves out of order cannot be found: they stay without neighbours, and `is_valid` names them.
@@ -88,7 +96,7 @@ impl Mesh {
         grid: Grid,
         leaves: Vec<Leaf>,
         owners: Vec<u32>,
-        homes: FxHashMap<u64, u32>,
+        homes: Option<FxHashMap<u64, u32>>,
         neighbour: impl Fn(usize, usize) -> Neighbour,
     ) -> Mesh {
         let mut mesh = Mesh::unconnected(grid, leaves, owners, homes);
@@ -100,7 +108,7 @@ impl Mesh {
         grid: Grid,
         leaves: Vec<Leaf>,
         owners: Vec<u32>,
-        homes: FxHashMap<u64, u32>,
+        homes: Option<FxHashMap<u64, u32>>,
     ) -> Mesh {
         assert_eq!(leaves.len(), owners.len());
         assert!(leaves.len() <= LEAVES_MAX, "too many leaves for 30 bits");
@@ -140,7 +148,8 @@ impl Mesh {
     /// What the list takes in memory on each rank.
     pub fn bytes(&self) -> usize {
         // The map keeps an eighth of its places free at least, and a byte of control beside each.
-        let of_homes = self.homes.capacity() * 8 / 7 * (size_of::<(u64, u32)>() + 1);
+        let capacity = self.homes.as_ref().map_or(0, FxHashMap::capacity);
+        let of_homes = capacity * 8 / 7 * (size_of::<(u64, u32)>() + 1);
         let of_leaves = self.leaves.capacity() * size_of::<Leaf>()
             + self.owners.capacity() * size_of::<u32>()
             + self.keys.capacity() * size_of::<u64>();
@@ -161,8 +170,8 @@ impl Mesh {
         &self.owners
     }
 
-    pub fn homes(&self) -> &FxHashMap<u64, u32> {
-        &self.homes
+    pub fn homes(&self) -> Option<&FxHashMap<u64, u32>> {
+        self.homes.as_ref()
     }
 
     pub fn place(&self, leaf: Leaf) -> Option<usize> {
@@ -287,8 +296,11 @@ impl Mesh {
             .ok_or_else(|| format!("{leaf:?} and its neighbour beyond face {face} disagree"))
     }
 
-    /// Every inner block has a home, and nothing else has.
+    /// Where homes are kept every inner block has one, and nothing else has.
     fn homes_are_valid(&self, n_ranks: usize) -> Result<(), String> {
+        let Some(homes) = &self.homes else {
+            return Ok(());
+        };
         let mut n_inner = 0;
         for &leaf in &self.leaves {
             // Counted at the first descendant only.
@@ -297,13 +309,13 @@ impl Mesh {
                 let Some(parent) = inner.parent() else { break };
                 inner = parent;
                 n_inner += 1;
-                match self.homes.get(&inner.packed()) {
+                match homes.get(&inner.packed()) {
                     Some(&home) if (home as usize) < n_ranks => {}
                     home => return Err(format!("inner block {inner:?} has home {home:?}")),
                 }
             }
         }
-        let n_homes = self.homes.len();
+        let n_homes = homes.len();
         (n_inner == n_homes)
             .then_some(())
             .ok_or_else(|| format!("{n_homes} homes for {n_inner} inner blocks"))

@@ -12,8 +12,6 @@ mod carried;
 pub use self::buffer::widen;
 pub use self::mark::{Mark, Origin};
 
-use rustc_hash::FxHashMap;
-
 use self::carried::Carried;
 use self::touch::touching;
 use crate::leaf::{FACES, Leaf};
@@ -185,14 +183,14 @@ fn settle_split(mesh: &Mesh, marks: &mut [Mark], i: usize) {
 
 /// The mesh after `marks`, which have been settled.
 ///
-/// Children belong to the owner of their parent. A joined block goes to the rank on which it was
-/// once split.
+/// Children belong to the owner of their parent. A joined block goes to the rank that owns most of its children, the first
+/// of those; under `--compat` to the one on which it was once split, as miniAMR's does.
 pub fn apply(mesh: &Mesh, marks: &[Mark]) -> (Mesh, Pass) {
     let n_marked = |wanted: Mark| marks.iter().filter(|&&mark| mark == wanted).count();
     let n_leaves = mesh.len() + 7 * n_marked(Mark::Split) - n_marked(Mark::Join) / 8 * 7;
     let mut leaves: Vec<Leaf> = Vec::with_capacity(n_leaves);
     let mut owners = Vec::with_capacity(n_leaves);
-    let mut homes: FxHashMap<u64, u32> = mesh.homes().clone();
+    let mut homes = mesh.homes().cloned();
     let mut pass = Pass {
         origins: Vec::with_capacity(n_leaves),
         n_splits: 0,
@@ -207,7 +205,9 @@ pub fn apply(mesh: &Mesh, marks: &[Mark]) -> (Mesh, Pass) {
         match marks[i] {
             Mark::Split => {
                 pass.n_splits += 1;
-                homes.insert(leaf.packed(), owner);
+                if let Some(homes) = &mut homes {
+                    homes.insert(leaf.packed(), owner);
+                }
                 leaves.extend((0..8).map(|octant| leaf.child(octant)));
                 owners.extend([owner; 8]);
                 let parts = (0..8).map(|octant| Origin::Part(i, octant));
@@ -220,7 +220,10 @@ pub fn apply(mesh: &Mesh, marks: &[Mark]) -> (Mesh, Pass) {
                 let parent = leaf.parent().expect("roots are not joined");
                 assert_eq!(mesh.family(i), Some(i), "whole families join");
                 leaves.push(parent);
-                owners.push(homes.remove(&parent.packed()).expect("it was split once"));
+                owners.push(match &mut homes {
+                    Some(homes) => homes.remove(&parent.packed()).expect("it was split once"),
+                    None => most_frequent(&mesh.owners()[i..i + 8]),
+                });
                 pass.origins.push(Origin::Joined(i));
                 places.extend([place; 8]);
                 i += 8;
@@ -242,4 +245,16 @@ pub fn apply(mesh: &Mesh, marks: &[Mark]) -> (Mesh, Pass) {
     let neighbour = |i: usize, face: usize| carried.neighbour(i, pass.origins[i], face);
     let mesh = Mesh::connected(mesh.grid, leaves, owners, homes, neighbour);
     (mesh, pass)
+}
+
+/// The owner of most; the first of several.
+fn most_frequent(owners: &[u32]) -> u32 {
+    let n_of = |owner: u32| owners.iter().filter(|&&other| other == owner).count();
+    let mut found = owners[0];
+    for &owner in owners {
+        if n_of(owner) > n_of(found) {
+            found = owner;
+        }
+    }
+    found
 }

@@ -76,7 +76,12 @@ fn random_mesh(seed: u64, n_ranks: usize) -> Mesh {
         periodic: hash(seed).is_multiple_of(3),
         ..random_grid(&mut random)
     };
-    let mut mesh = Mesh::roots(grid, vec![0; grid.n_roots()]);
+    // Every other mesh keeps where its blocks were split, as --compat does.
+    let roots = match seed.is_multiple_of(2) {
+        true => Mesh::roots,
+        false => Mesh::roots_with_homes,
+    };
+    let mut mesh = roots(grid, vec![0; grid.n_roots()]);
     for _ in 0..2 + random.below(4) {
         let (next, _) = random_pass(&mesh, &mut random);
         mesh = next;
@@ -129,7 +134,7 @@ fn neighbours_carried_through_a_pass_are_those_that_a_search_finds() {
             mesh.grid,
             mesh.leaves().to_vec(),
             owners,
-            mesh.homes().clone(),
+            mesh.homes().cloned(),
         );
         for (i, face) in (0..mesh.len()).flat_map(|i| (0..FACES).map(move |face| (i, face))) {
             let (carried, found) = (mesh.neighbour(i, face), searched.neighbour(i, face));
@@ -141,13 +146,13 @@ fn neighbours_carried_through_a_pass_are_those_that_a_search_finds() {
 #[test]
 fn a_broken_mesh_is_not_valid() {
     let mesh = random_mesh(3, 4);
-    let (grid, homes) = (mesh.grid, mesh.homes().clone());
+    let (grid, homes) = (mesh.grid, mesh.homes().cloned());
     assert!(mesh.is_valid(1).is_err(), "owners beyond the ranks");
     let without_homes = Mesh::new(
         grid,
         mesh.leaves().to_vec(),
         mesh.owners().to_vec(),
-        Default::default(),
+        Some(Default::default()),
     );
     assert!(without_homes.is_valid(4).is_err(), "no homes");
     let mut leaves = mesh.leaves().to_vec();
@@ -372,5 +377,24 @@ fn ghosts_are_their_owners_values_bit_for_bit() {
         threads::run(n_ranks, |ranks| {
             exchange_and_check(ranks, &mesh, sweeps, manner, seed)
         });
+    }
+}
+
+#[test]
+fn a_joined_block_goes_to_the_rank_that_has_most_of_it_and_under_compat_to_where_it_was_split() {
+    let grid = Grid {
+        roots: [1, 1, 1],
+        depth: 1,
+        periodic: false,
+    };
+    for (kept, expected) in [(false, 2), (true, 0)] {
+        let mesh = match kept {
+            true => Mesh::roots_with_homes(grid, vec![0]),
+            false => Mesh::roots(grid, vec![0]),
+        };
+        let mut split = apply(&mesh, &[Mark::Split]).0;
+        split.place_on(vec![1, 2, 2, 1, 2, 0, 2, 3]);
+        let joined = apply(&split, &[Mark::Join; 8]).0;
+        assert_eq!(joined.owners(), [expected]);
     }
 }

@@ -94,15 +94,16 @@ impl<'a> Known<'a> {
     /// Every leaf may be joined, unless a sibling that its parent's rank keeps is split.
     fn at_start(mesh: &'a Mesh) -> Known<'a> {
         let n = mesh.len();
+        let homes = mesh.homes().expect("kept under --compat");
         let mut known = Known {
             mesh,
             marks: vec![Mark::Join; n],
             beyond: vec![[Mark::Join; FACES]; n],
-            families: Vec::with_capacity(mesh.homes().len()),
+            families: Vec::with_capacity(homes.len()),
             of: Vec::with_capacity(n),
         };
         let mut places: FxHashMap<u64, u32> = FxHashMap::default();
-        for (&block, &home) in mesh.homes() {
+        for (&block, &home) in homes {
             places.insert(block, known.families.len() as u32);
             known.families.push(Family {
                 home,
@@ -118,7 +119,7 @@ impl<'a> Known<'a> {
                 known.families[family as usize].leaves.push(i as u32);
             }
         }
-        for (&block, &home) in mesh.homes() {
+        for (&block, &home) in homes {
             let inner = crate::leaf::Leaf::from_packed(block).expect("a block's word");
             let Some(parent) = inner.parent() else {
                 continue;
@@ -343,12 +344,12 @@ mod tests {
     }
 
     fn on_one_rank(mesh: &Mesh) -> Mesh {
-        let homes = mesh.homes().keys().map(|&block| (block, 0)).collect();
+        let homes = mesh.homes().expect("kept").keys();
         Mesh::new(
             mesh.grid,
             mesh.leaves().to_vec(),
             vec![0; mesh.len()],
-            homes,
+            Some(homes.map(|&block| (block, 0)).collect()),
         )
     }
 
@@ -362,7 +363,7 @@ mod tests {
         let mut state = 1;
         let mut n_more = 0;
         for n_ranks in (1..=8).cycle().take(120) {
-            let mut mesh = Mesh::roots(grid, vec![0; 4]);
+            let mut mesh = Mesh::roots_with_homes(grid, vec![0; 4]);
             for _ in 0..5 {
                 let owners = (0..mesh.len()).map(|_| draw(&mut state, n_ranks) as u32);
                 mesh.place_on(owners.collect());

@@ -8,7 +8,6 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
@@ -27,7 +26,9 @@ use crate::ranks::Ranks;
 use crate::settings::Settings;
 
 const INDEX: &str = "checkpoint.json";
-const FORMAT: &str = "colltune-amr checkpoint 1";
+const FORMAT: &str = "colltune-amr checkpoint 2";
+/// It told where inner blocks had been split, too, which nobody asks for any more.
+const FORMAT_BEFORE: &str = "colltune-amr checkpoint 1";
 
 /// What every rank must know to go on. Numbers of cells and sums are kept as bits.
 #[derive(Serialize, Deserialize)]
@@ -41,7 +42,6 @@ struct Index {
     /// Packed, in the mesh's order, and the rank that wrote each.
     leaves: Vec<u64>,
     writers: Vec<u32>,
-    homes: Vec<(u64, u32)>,
     /// One hash for each writer's file.
     hashes: Vec<u64>,
     first_sums: Vec<u64>,
@@ -126,8 +126,6 @@ impl Run<'_> {
     }
 
     fn index(&self, step: u64, hashes: Vec<u64>) -> Index {
-        let mut homes: Vec<(u64, u32)> = self.mesh.homes().iter().map(|(&k, &v)| (k, v)).collect();
-        homes.sort_unstable();
         let objects = self.objects.as_slice().iter();
         Index {
             format: FORMAT.into(),
@@ -142,7 +140,6 @@ impl Run<'_> {
                 .map(|leaf| leaf.packed())
                 .collect(),
             writers: self.mesh.owners().to_vec(),
-            homes,
             hashes,
             first_sums: bits(&self.first_sums),
             objects: objects.map(|object| bits(&object.arguments())).collect(),
@@ -220,7 +217,7 @@ fn read_index(ranks: &dyn Ranks, settings: &Settings, folder: &Path) -> Result<I
     let all = ranks.allgather_bytes(&bytes);
     let index: Index =
         serde_json::from_slice(&all[0]).map_err(|error| format!("{INDEX}: {error}"))?;
-    if index.format != FORMAT {
+    if ![FORMAT, FORMAT_BEFORE].contains(&index.format.as_str()) {
         return Err(format!(
             "{INDEX} has format {:?}, not {FORMAT:?}",
             index.format
@@ -262,11 +259,8 @@ fn placed(settings: &Settings, index: &Index, n_ranks: usize) -> Result<Mesh, St
     if next != settings.grid.n_roots() as u64 * settings.grid.span(0) {
         return Err(format!("{INDEX}: the leaves do not tile the domain"));
     }
-    let old = index.hashes.len() as u64;
-    let home = |rank: u32| (u64::from(rank) * n_ranks as u64 / old) as u32;
-    let homes: FxHashMap<u64, u32> = index.homes.iter().map(|&(k, r)| (k, home(r))).collect();
     let n = leaves.len();
-    let mut mesh = Mesh::new(settings.grid, leaves, vec![0; n], homes);
+    let mut mesh = Mesh::new(settings.grid, leaves, vec![0; n], None);
     let owners = settings.first_policy().place(Question {
         mesh: &mesh,
         costs: &vec![1.0; n],
@@ -286,15 +280,19 @@ fn read_cells(
     mesh: &Mesh,
 ) -> Result<BTreeMap<usize, Vec<f64>>, String> {
     let len = 8 * settings.shape.n_vars * settings.shape.interior_cells();
-    let mut found = BTreeMap::new();
-    for (writer, &hash) in (0u32..).zip(&index.hashes) {
-        let written = (0..mesh.len()).filter(|&i| index.writers[i] == writer);
-        let wanted: Vec<(usize, usize)> = written.enumerate().collect();
-        let n_blocks = wanted.len();
-        let is_own = |&&(_, i): &&(usize, usize)| mesh.owners()[i] as usize == rank;
-        if wanted.iter().filter(is_own).count() == 0 {
-            continue;
+    // By writer: how many blocks it wrote, and which of them, by place in its file, are this rank's.
+    let mut n_written = vec![0; index.hashes.len()];
+    let mut wanted: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
+    for (i, (&writer, &owner)) in index.writers.iter().zip(mesh.owners()).enumerate() {
+        if owner as usize == rank {
+            let of_writer = wanted.entry(writer).or_default();
+            of_writer.push((n_written[writer as usize], i));
         }
+        n_written[writer as usize] += 1;
+    }
+    let mut found = BTreeMap::new();
+    for (writer, wanted) in wanted {
+        let (n_blocks, hash) = (n_written[writer as usize], index.hashes[writer as usize]);
         let name = cells_name(index.step, writer);
         let bytes = fs::read(folder.join(&name)).map_err(|error| format!("{name}: {error}"))?;
         if bytes.len() != n_blocks * len {
@@ -306,7 +304,7 @@ fn read_cells(
         if XxHash3_64::oneshot(&bytes) != hash {
             return Err(format!("{name} is not what was written"));
         }
-        for &(nth, i) in wanted.iter().filter(is_own) {
+        for (nth, i) in wanted {
             let cells = bytes[nth * len..][..len].chunks_exact(8);
             let cells = cells.map(|cell| f64::from_le_bytes(cell.try_into().expect("eight bytes")));
             found.insert(i, cells.collect());

@@ -6,7 +6,7 @@
 use colltune_placement::{Balancer, Loads, PlacementError, Trigger};
 use rustc_hash::FxHashSet;
 
-use super::owners::{chosen, first_owners, is_uneven, limit_moves};
+use super::owners::{chosen, first_mesh, is_uneven, limit_moves};
 use super::wanted::{step_length, wanted};
 use crate::leaf::{LEVELS_MAX, Leaf};
 use crate::measured::Measured;
@@ -83,7 +83,7 @@ impl<'a> MeshRun<'a> {
         n_ranks: usize,
         choose: Box<Chooser<'a>>,
     ) -> MeshRun<'a> {
-        let mesh = Mesh::roots(settings.grid, first_owners(settings, n_ranks));
+        let mesh = first_mesh(settings, n_ranks);
         let measures = settings.options.weigh == WeighName::Measured;
         let measured = measures.then(|| Measured::new(&mesh).expect("the smoothing is in range"));
         MeshRun {

@@ -10,8 +10,17 @@ use crate::placement::rcb::positions;
 use crate::placement::{Question, imbalance, library};
 use crate::settings::{PlacementName, Settings};
 
+/// The root blocks, before they are refined.
+pub(super) fn first_mesh(settings: &Settings, n_ranks: usize) -> Mesh {
+    let roots = match settings.options.compat {
+        true => Mesh::roots_with_homes,
+        false => Mesh::roots,
+    };
+    roots(settings.grid, first_owners(settings, n_ranks))
+}
+
 /// Boxes of root blocks by the process grid, as miniAMR has them, or what the policy says.
-pub(super) fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
+fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
     let grid = settings.grid;
     let by_box = settings.placement != PlacementName::Hilbert;
     let Some(processes) = settings.processes.filter(|_| by_box) else {

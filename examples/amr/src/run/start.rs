@@ -1,6 +1,6 @@
 //! The state before the first step: root blocks, their first values, and the first sums.
 
-use super::owners::first_owners;
+use super::owners::first_mesh;
 use super::state::{Count, Gas, Run};
 use crate::blocks::Blocks;
 use crate::checksum::{self, Checksums};
@@ -35,7 +35,7 @@ impl<'a> Run<'a> {
             .options
             .compat
             .then(|| Compat::start(ranks, settings));
-        let mesh = Mesh::roots(settings.grid, first_owners(settings, ranks.n_ranks()));
+        let mesh = first_mesh(settings, ranks.n_ranks());
         let blocks = first_blocks(settings, &mesh, ranks.rank());
         let faces = Faces {
             stored: settings.shape,

@@ -7,7 +7,6 @@ use colltune_amr::mesh::Mesh;
 use colltune_amr::options;
 use colltune_amr::placement::rcb::Axes;
 use colltune_amr::settings::Settings;
-use rustc_hash::FxHashMap;
 
 use crate::EmulateError;
 use crate::cost::BlockRow;
@@ -91,7 +90,7 @@ impl RecordedStep {
     /// The mesh with the owners that it had.
     pub fn mesh(&self, settings: &Settings) -> Mesh {
         let (leaves, owners) = (self.leaves.clone(), self.owners.clone());
-        Mesh::new(settings.grid, leaves, owners, FxHashMap::default())
+        Mesh::new(settings.grid, leaves, owners, None)
     }
 }
 

@@ -225,7 +225,7 @@ mod tests {
             _ => 0,
         };
         let owners = leaves.iter().map(owner).collect();
-        let mesh = Mesh::new(settings.grid, leaves, owners, Default::default());
+        let mesh = Mesh::new(settings.grid, leaves, owners, None);
         (settings, mesh)
     }
 
