@@ -1,7 +1,7 @@
 //! Policies by their names: the library's and the mini-app's own.
 
 use colltune_amr::placement::Question;
-use colltune_amr::placement::library::{Told, asks_for_nodes, owners_told};
+use colltune_amr::placement::library::{Told, owners_told};
 use colltune_amr::placement::topology::Topology;
 use colltune_amr::run::chosen;
 use colltune_amr::settings::{PlacementName, Settings};
@@ -31,6 +31,14 @@ impl Placer {
         })
     }
 
+    /// The policy of a run's options.
+    pub fn of(settings: &Settings) -> Placer {
+        match &settings.placement {
+            PlacementName::Library(policy) => Placer::Library(policy.clone()),
+            own => Placer::App(own.clone()),
+        }
+    }
+
     /// As the mini-app's option.
     pub fn option(&self) -> PlacementName {
         match self {
@@ -44,8 +52,8 @@ impl Placer {
         matches!(self, Placer::Library(policy) if policy.heeds_speeds())
     }
 
-    /// A rank for each leaf, by the function that the mini-app asks. Speeds, one for each rank, are for those that heed
-    /// them.
+    /// A rank for each leaf, by the function that the mini-app asks. Every policy is told the machine's nodes, as there.
+    /// Speeds, one for each rank, are for those that heed them.
     ///
     /// Errors: the policy's.
     pub fn owners(
@@ -55,16 +63,15 @@ impl Placer {
         machine: &Machine,
         speeds: Option<&[f64]>,
     ) -> Result<Vec<u32>, PlacementError> {
-        let Placer::Library(policy) = self else {
-            return chosen(settings, question, Told::default());
-        };
-        // Only who asks for the machine is told of it.
-        let topology = asks_for_nodes(policy).then(|| topology(machine, question.n_ranks));
+        let topology = topology(machine, question.n_ranks);
         let told = Told {
-            topology: topology.as_ref(),
+            topology: Some(&topology),
             speeds,
         };
-        owners_told(policy, question, settings.shape, told)
+        match self {
+            Placer::App(_) => chosen(settings, question, told),
+            Placer::Library(policy) => owners_told(policy, question, settings.shape, told),
+        }
     }
 }
 
@@ -93,16 +100,14 @@ fn link(link: &colltune_core::algorithm::simulate::Link) -> Link {
 mod tests {
     use super::*;
 
-    /// So nobody is to be told of nodes and speeds at once.
     #[test]
-    fn no_policy_that_heeds_speeds_asks_for_nodes() {
+    fn a_placer_heeds_speeds_where_its_policy_does() {
         let mut n_heeding = 0;
         for row in colltune_placement::policy::TABLE {
             for argument in row.syntax.examples() {
                 let policy: Policy = format!("{}{argument}", row.name).parse().unwrap();
                 let is_told = policy.heeds_speeds();
                 n_heeding += usize::from(is_told);
-                assert!(!(is_told && asks_for_nodes(&policy)), "{policy}");
                 assert_eq!(Placer::Library(policy).heeds_speeds(), is_told);
             }
         }

@@ -187,7 +187,8 @@ fn with_program<T>(
         .options
         .compat
         .then(|| Compat::start(&calls, settings));
-    let placer = scenario.placer.as_ref();
+    let own = Placer::of(settings);
+    let placer = scenario.placer.as_ref().map_or(&own, |(_, placer)| placer);
     let told = scenario.slow.filter(|slow| slow.is_told);
     let speeds = told.map(|slow| slow.speeds(machine, n_ranks)).transpose()?;
     let program = Program::new(Given {
@@ -197,13 +198,9 @@ fn with_program<T>(
         scale: machine.scale,
         noise: scenario.noise,
         history: scenario.history,
-        choose: placer.map(|(_, placer)| {
-            let speeds = speeds.as_deref();
-            let choose = move |question: colltune_amr::placement::Question| {
-                placer.owners(settings, question, machine, speeds)
-            };
-            Box::new(choose) as Box<colltune_amr::run::Chooser>
-        }),
+        choose: Some(Box::new(|question: colltune_amr::placement::Question| {
+            placer.owners(settings, question, machine, speeds.as_deref())
+        })),
         timer: scenario.timer,
         compat: compat.as_ref().map(|compat| (compat, &calls)),
     })?;

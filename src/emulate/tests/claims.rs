@@ -337,7 +337,8 @@ fn every_policy_gives_the_owners_that_the_mini_app_gives() {
         let line = format!("{line} --num_tsteps 12 --placement {policy}");
         let settings = settings(&words(&line), n_ranks, n_ranks).unwrap();
         let placer = Placer::from_name(policy).unwrap();
-        let machine = a_machine(2);
+        // One node, as a mesh without its run has.
+        let machine = a_machine(n_ranks as u32);
         let ours = |question: Question| placer.owners(&settings, question, &machine, None);
         let mut app = MeshRun::new(&settings, n_ranks);
         let mut emulated = MeshRun::with_chooser(&settings, n_ranks, Box::new(ours));

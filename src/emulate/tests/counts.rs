@@ -21,7 +21,8 @@ type Counts = BTreeMap<(u64, u32, Kind), (u64, u64)>;
 fn assert_alike(n_ranks: usize, line: &str) {
     let recorded = recorded(n_ranks, line);
     let settings = settings(&recorded.mesh.words, n_ranks, n_ranks).unwrap();
-    let (costs, machine) = (plain_costs(&settings), a_machine(2));
+    // What was recorded ran on one node.
+    let (costs, machine) = (plain_costs(&settings), a_machine(n_ranks as u32));
     let scenario = Scenario {
         history: match needs_cells(&settings) {
             true => History::Recorded(&recorded.mesh),
@@ -152,4 +153,12 @@ fn counts_of_the_gas_equal_telemetry() {
             &format!("{GAS} --num_tsteps 9 --checksum_freq 3 --placement lpt"),
         );
     }
+}
+
+#[test]
+fn telemetry_of_many_spans_is_gathered_in_the_programs_own_steps() {
+    // Rows of four steps fill the memory for them: one agreement in step 5 more than in the others.
+    let many =
+        "--num_refine 0 --stages_per_ts 750 --comm_vars 1 --checksum_freq 0 --telemetry_spans";
+    assert_alike(2, &format!("{SPHERE} {many} --num_tsteps 6"));
 }
