@@ -133,7 +133,6 @@ fn reports() -> String {
         report("placement-published.json", "placement/bench/against"),
         report("placement-replay.json", "placement/replay"),
         report("placement-comm.json", "placement/comm"),
-        report("placement-sedov.json", "placement/sedov"),
     ];
     table(["file", "version", "said in"], rows)
 }

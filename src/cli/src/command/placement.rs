@@ -5,7 +5,6 @@
 //! $ colltune placement bench --ranks 512,4096 --policies contiguous,lpt,cplx:50
 //! $ colltune placement replay telemetry/ --ranks 64 --policies contiguous,lpt-swap
 //! $ colltune placement comm --ranks 2 --policies contiguous,lpt
-//! $ colltune placement sedov --policies contiguous,cdp,lpt,cplx:50
 //! ```
 
 mod policies;
@@ -18,7 +17,6 @@ mod recorded;
 mod bench;
 mod comm;
 mod replay;
-mod sedov;
 
 use clap::Subcommand;
 use colltune_placement::Policy;
@@ -33,7 +31,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Comm(args) => comm::run(args),
-        Command::Sedov(args) => sedov::run(args),
     }
 }
 
@@ -43,8 +40,7 @@ Examples:
   colltune placement policies                          what there is, and what each needs
   colltune placement bench --policies lpt,cplx:50      quality and time on seeded costs
   colltune placement replay costs.csv --ranks 64       recorded costs, policies side by side
-  colltune placement comm --ranks 2                    real messages under each policy
-  colltune placement sedov                             a blast wave on the test cluster under each")]
+  colltune placement comm --ranks 2                    real messages under each policy")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -60,8 +56,6 @@ enum Command {
     Replay(replay::Args),
     /// Exchange the messages of an octree's neighbours under each policy and time the rounds
     Comm(comm::Args),
-    /// Run a blast wave in the mini-app under each policy and tell where the time goes
-    Sedov(sedov::Args),
 }
 
 /// A policy, which may have parameters. The names are listed.
