@@ -11,9 +11,9 @@ use rustc_hash::FxHashMap;
 
 use crate::leaf::{FACES, Grid, Leaf, axis, tangents};
 
-/// What one leaf costs on every rank: leaf, owner, key, neighbour table, and its share of quads and homes
-/// where a surface is refined. A pass of refinement takes four times as much for a moment.
-pub const BYTES_PER_LEAF: usize = 16 + 4 + 8 + 24 + 20;
+/// What one leaf costs on every rank: leaf, owner, key, neighbour table, and its share of quads where a surface is
+/// refined. A pass of refinement takes four times as much for a moment. Homes, under `--compat`, come on top.
+pub const BYTES_PER_LEAF: usize = 16 + 4 + 8 + 24 + 8;
 
 /// Places have thirty bits.
 pub const LEAVES_MAX: usize = (1 << 30) - 1;
