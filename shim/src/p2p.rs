@@ -237,7 +237,7 @@ fn call_of<'a>(
         let filled = uneven.fill(&mut programs.starts, members.n_ranks);
         filled.ok_or(abi::MPI_ERR_COUNT as c_int)?;
     }
-    let program = &programs.all[place];
+    let program = &programs.all[place].program;
     let (parts, chunks) = (program.parts_per_block, program.chunks);
     let lengths = match view.uneven {
         None => Lengths::new(view.block, parts, chunks),

@@ -53,15 +53,24 @@ impl Default for Schedules {
 pub(super) struct Programs {
     /// Where the blocks of the present call begin, where they are uneven.
     pub(super) starts: Vec<u64>,
-    pub(super) all: Vec<Program>,
+    pub(super) all: Vec<Kept>,
     place_of: HashMap<Key, usize>,
     recent: Option<(Key, usize)>,
+    /// How often another program than the recent one was wanted.
+    uses: u64,
     /// Of all programs.
     bytes: u64,
     /// Of the longest that was provided.
     longest: u64,
     /// At least as much as they take, and as one program takes of any message of a class that was agreed on.
     memory: Reservation,
+}
+
+/// A program, and which use of any was its last.
+pub(super) struct Kept {
+    pub(super) program: Program,
+    key: Key,
+    used: u64,
 }
 
 /// What programs there were at some time.
@@ -173,6 +182,8 @@ impl Programs {
             return Some(place);
         }
         let place = *self.place_of.get(&key)?;
+        self.uses += 1;
+        self.all[place].used = self.uses;
         self.recent = Some((key, place));
         Some(place)
     }
@@ -231,11 +242,11 @@ impl Programs {
     #[cold]
     fn compile_late(&mut self, own: Scheduled, key: Key) -> usize {
         let program = compile(own, key);
-        if !self.hold(program.bytes()) {
-            self.drop_all();
-            // What a call runs that the ranks have agreed on cannot be refused.
-            if !self.hold(program.bytes()) {
+        while !self.hold(program.bytes()) {
+            if !self.drop_least_recent() {
+                // What a call runs that the ranks have agreed on cannot be refused.
                 self.memory.must_hold(program.bytes());
+                break;
             }
         }
         self.keep(key, program)
@@ -243,15 +254,31 @@ impl Programs {
 
     fn keep(&mut self, key: Key, program: Program) -> usize {
         self.bytes += program.bytes();
-        self.all.push(program);
+        self.uses += 1;
+        self.all.push(Kept {
+            program,
+            key,
+            used: self.uses,
+        });
         self.place_of.insert(key, self.all.len() - 1);
         self.all.len() - 1
     }
 
-    fn drop_all(&mut self) {
-        self.all.clear();
-        self.place_of.clear();
-        (self.recent, self.bytes) = (None, 0);
+    /// Drops the program whose last use is the longest ago. False where there is none. Finding it takes less than to
+    /// compile the one that needs its room.
+    fn drop_least_recent(&mut self) -> bool {
+        let places = 0..self.all.len();
+        let Some(place) = places.min_by_key(|&place| self.all[place].used) else {
+            return false;
+        };
+        let dropped = self.all.swap_remove(place);
+        self.place_of.remove(&dropped.key);
+        if let Some(moved) = self.all.get(place) {
+            self.place_of.insert(moved.key, place);
+        }
+        self.bytes -= dropped.program.bytes();
+        self.recent = None;
+        true
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -266,7 +293,8 @@ impl Programs {
     #[cold]
     pub(super) fn return_to(&mut self, mark: Mark) {
         let len = mark.len.min(self.all.len());
-        let dropped: u64 = self.all.drain(len..).map(|program| program.bytes()).sum();
+        let dropped = self.all.drain(len..);
+        let dropped: u64 = dropped.map(|kept| kept.program.bytes()).sum();
         self.place_of.retain(|_, place| *place < len);
         self.recent = None;
         self.bytes -= dropped;
@@ -341,7 +369,8 @@ mod tests {
                 .or_insert_with(|| programs.provide(own, key));
             if ready {
                 let place = programs.program(own, key);
-                assert_eq!(programs.all[place].chunks as usize, case.segments);
+                let program = &programs.all[place].program;
+                assert_eq!(program.chunks as usize, case.segments);
                 run += 1;
             } else {
                 refused += 1;
@@ -351,12 +380,45 @@ mod tests {
                 "call {call}: {} bytes",
                 limits::held()
             );
-            let bytes: u64 = programs.all.iter().map(Program::bytes).sum();
-            assert!(bytes <= limits::held(), "all are in the account");
+            let bytes = programs.all.iter().map(|kept| kept.program.bytes());
+            assert!(
+                bytes.sum::<u64>() <= limits::held(),
+                "all are in the account"
+            );
         }
         assert!(run > 50 && refused > 50, "{run} {refused}");
         drop(programs);
         assert_eq!(limits::held(), 0);
+    }
+
+    #[test]
+    fn what_calls_go_on_using_is_kept_and_what_was_used_last_the_longest_ago_is_dropped() {
+        let _account = limits::alone_with(MAX);
+        let (own, mut programs) = (chain(), Programs::default());
+        let key = |root| Key {
+            row: own.place(),
+            case: own.row().case(3, N_RANKS, root, own.values, 1 << 20),
+            buffers: Buffers::Separate,
+        };
+        let kept = |programs: &Programs, root| programs.place_of.contains_key(&key(root));
+        let mut dropped = 0;
+        for root in 1..60 {
+            let often = programs.program(own, key(0));
+            assert!(programs.all[often].key == key(0));
+            programs.program(own, key(root));
+            assert!(kept(&programs, 0), "root {root}");
+            // Of the others those are there that came last.
+            let there: Vec<usize> = (1..=root).filter(|&root| kept(&programs, root)).collect();
+            let first = root + 1 - there.len();
+            assert_eq!(there, (first..=root).collect::<Vec<_>>());
+            assert_eq!(programs.all.len(), there.len() + 1);
+            for (place, kept) in programs.all.iter().enumerate() {
+                assert_eq!(programs.place_of[&kept.key], place);
+            }
+            assert!(limits::held() <= MAX);
+            dropped = first - 1;
+        }
+        assert!(dropped > 10, "{dropped}");
     }
 
     #[test]
