@@ -5,7 +5,7 @@
 //!
 //! A job leaves `incoming/JOB.run`, or `JOB.run.open` while it runs and where it died. A training takes what has ended
 //! into `DB/runs/*.parquet`, which are immutable but for small ones being joined. A run may stand in several files, after
-//! a crash or where it was taken for dead: who reads counts it once.
+//! a crash or where it was taken for dead, or told more behind a training: who reads counts it once.
 
 mod accounts;
 mod tables;
@@ -145,22 +145,17 @@ pub(crate) fn take(
     // A training has read them before, and told what is wrong with them.
     let owners = Owners::of(db, &mut Vec::new())?;
     for entry in waiting(db, &owners) {
-        let Entry {
-            path,
-            written,
-            run,
-            end,
-        } = entry;
-        if end == End::Open && written.is_none_or(|written| written > stale_before) {
+        let is_stale = |entry: &Entry| entry.written().is_some_and(|at| at <= stale_before);
+        if entry.end == End::Open && !is_stale(&entry) {
             continue;
         }
-        match run {
+        match &entry.run {
             Ok(run) => {
-                found.extend([run]);
-                taken.push(path);
+                found.extend([run.clone()]);
+                taken.push(entry);
             }
             Err(Problem::NotBelieved(reason)) => {
-                refused.extend(refuse(db, &path, reason, warnings));
+                refused.extend(refuse(db, &entry.path, reason, warnings));
             }
             // It may be a newer colltune's.
             Err(Problem::Unreadable(_)) => {}
@@ -184,7 +179,10 @@ pub(crate) fn take(
     }
     let published = tables::publish(db, &found.into_runs())?;
     replaced.retain(|path| *path != published);
-    for path in taken.iter().chain(&replaced) {
+    // What told more meanwhile is for the next training.
+    taken.retain(|entry| entry.is_unchanged(db));
+    let taken = taken.iter().map(|entry| &entry.path);
+    for path in taken.chain(&replaced) {
         if let Err(error) = db.remove(path) {
             warnings.push(format!(
                 "failed to remove {}: {error}; its runs count once",
@@ -199,15 +197,15 @@ pub(crate) fn take(
 fn refuse(
     db: &Database,
     path: &Path,
-    reason: String,
+    reason: &str,
     warnings: &mut Vec<String>,
 ) -> Option<(String, String)> {
     let name = path.file_name()?;
     let moved = db
         .folder(&db.incoming())
-        .and_then(|incoming| quarantine::refuse(db, &incoming, name, &reason));
+        .and_then(|incoming| quarantine::refuse(db, &incoming, name, reason));
     match moved {
-        Ok(()) => Some((name.to_string_lossy().into_owned(), reason)),
+        Ok(()) => Some((name.to_string_lossy().into_owned(), reason.to_owned())),
         Err(error) => {
             warnings.push(format!(
                 "{} is left where it is: {reason}; failed to {error}",
@@ -218,7 +216,7 @@ fn refuse(
     }
 }
 
-/// Runs by name; who knows of an end knows more.
+/// Runs by name.
 #[derive(Default)]
 struct Found(BTreeMap<String, JobSummary>);
 
@@ -235,7 +233,7 @@ impl Found {
     fn extend(&mut self, runs: impl IntoIterator<Item = JobSummary>) {
         for run in runs {
             let known = self.0.get(&run.job);
-            if known.is_none_or(|known| known.exit == Exit::Missing) {
+            if known.is_none_or(|known| tells_more(&run, known)) {
                 self.0.insert(run.job.clone(), run);
             }
         }
@@ -246,6 +244,12 @@ impl Found {
         runs.sort_by_key(|run| run.started_unix_ms);
         runs
     }
+}
+
+/// Whether an account tells more of a job than a known one: how it ended, and then how long its launcher ran.
+fn tells_more(run: &JobSummary, known: &JobSummary) -> bool {
+    let told = |run: &JobSummary| (run.exit == Exit::Finalized, run.whole_s.is_some());
+    known.exit == Exit::Missing || told(run) > told(known)
 }
 
 fn left_out(path: &Path, error: ParquetError) -> String {

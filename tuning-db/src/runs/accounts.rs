@@ -1,6 +1,7 @@
 //! Accounts, which jobs leave in `incoming/`: what their files are called, what stands in them, and what is believed.
 
 use std::ffi::OsString;
+use std::fs::Metadata;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use serde::Deserialize;
 
 use crate::claim::believed;
 use crate::database::Database;
-use crate::folder::Found;
+use crate::folder::{Found, parts};
 use crate::owners::Owners;
 
 /// A line is 10 KB where a job calls every collective with messages of every size; a file has two.
@@ -42,10 +43,25 @@ impl End {
 
 pub(super) struct Entry {
     pub path: PathBuf,
-    pub written: Option<SystemTime>,
+    metadata: Option<Metadata>,
     /// What it says, or what is wrong with it.
     pub run: Result<JobSummary, Problem>,
     pub end: End,
+}
+
+impl Entry {
+    pub fn written(&self) -> Option<SystemTime> {
+        self.metadata.as_ref()?.modified().ok()
+    }
+
+    /// Whether what was read still stands there, and not an account that tells more.
+    pub fn is_unchanged(&self, db: &Database) -> bool {
+        let (folder, name) = parts(&self.path);
+        let found = db.folder(folder).ok().and_then(|at| at.read(name).ok());
+        let file = |metadata: &Metadata| (metadata.ino(), metadata.len(), metadata.modified().ok());
+        let now = found.map(|found| file(&found.metadata));
+        now == self.metadata.as_ref().map(file)
+    }
 }
 
 /// What is wrong with an account.
@@ -64,9 +80,9 @@ pub(super) fn waiting(db: &Database, owners: &Owners) -> Vec<Entry> {
         let end = End::of(&text)?;
         let job = text.trim_end_matches(".open").strip_suffix(".run")?;
         let found = folder.read(&name).map_err(|error| error.to_string());
-        let written = found.as_ref().ok();
+        let metadata = found.as_ref().ok().map(|found| found.metadata.clone());
         Some(Entry {
-            written: written.and_then(|found| found.metadata.modified().ok()),
+            metadata,
             path: folder.path().join(name),
             run: found
                 .map_err(Problem::Unreadable)

@@ -93,8 +93,9 @@ pub(super) fn times_of(path: &Path) -> Result<Vec<Times>, ParquetError> {
 
 pub(super) fn publish(db: &Database, runs: &[JobSummary]) -> Result<PathBuf, DbError> {
     let folder = db.make_folder(&db.runs())?;
-    let names: Vec<&str> = runs.iter().map(|run| run.job.as_str()).collect();
-    let word = check_word(names.join("\n").as_bytes());
+    // One that tells more of the same jobs takes no other's place.
+    let lines: String = runs.iter().map(JobSummary::line).collect();
+    let word = check_word(lines.as_bytes());
     let started = runs.first().map_or(0, |run| run.started_unix_ms);
     let name = format!("{started:015}-{word:016x}.parquet");
     let footer = vec![(SCHEMA_KEY, SCHEMA.to_string())];

@@ -76,6 +76,43 @@ fn runs_are_taken_when_they_end_or_are_stale_and_count_once() {
 }
 
 #[test]
+fn what_an_account_tells_while_a_training_takes_it_is_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = database(folder.path());
+    let path = db.incoming().join("a.run");
+    fs::write(&path, ended("a", 1)).unwrap();
+    let read = waiting(&db, &Owners::default());
+    assert!(read[0].is_unchanged(&db));
+    // The launcher's end adds the whole time, as it does it.
+    let kinds = vec![Default::default(); colltune_core::account::KINDS];
+    let more = JobSummary {
+        whole_s: Some(3.0),
+        ..JobSummary::new(facts("a", 1), &kinds)
+    };
+    let add = || {
+        let incoming = db.folder(&db.incoming()).unwrap();
+        crate::write::atomically(&incoming, "a.run", more.line().as_bytes()).unwrap();
+    };
+    add();
+    assert!(!read[0].is_unchanged(&db), "that one is not removed");
+    fs::write(&path, ended("a", 1)).unwrap();
+    take_all(&db, SystemTime::UNIX_EPOCH);
+    add();
+    let wholes = |db: &Database| {
+        let runs = all(db, &mut Vec::new());
+        runs.iter().map(|run| run.whole_s).collect::<Vec<_>>()
+    };
+    assert_eq!(wholes(&db), [Some(3.0)]);
+    take_all(&db, SystemTime::UNIX_EPOCH);
+    assert!(!path.exists());
+    assert_eq!(wholes(&db), [Some(3.0)]);
+    // What tells less, as of a crash, takes nothing back.
+    fs::write(&path, ended("a", 1)).unwrap();
+    take_all(&db, SystemTime::UNIX_EPOCH);
+    assert_eq!(wholes(&db), [Some(3.0)]);
+}
+
+#[test]
 fn what_cannot_be_read_of_the_ledger_is_named_and_the_rest_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let db = database(folder.path());

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use colltune_core::account::JobSummary;
-use colltune_db::{Database, write};
+use colltune_db::{Database, runs, write};
 
 use super::summary;
 use crate::progress;
@@ -64,20 +64,19 @@ impl WholeTimes {
     }
 }
 
-/// Adds the whole time to the account that a job has left, unless a training has taken it.
+/// Adds the whole time to the account that a job has left. Where a training has taken it meanwhile, a second one tells.
 fn tell_whole(db: &std::path::Path, said: &JobSummary) -> anyhow::Result<()> {
     let db_at = Database::open(db)?;
     let path = db_at.incoming().join(format!("{}.run", said.job));
-    match summary::read(&path) {
-        Some(account) if account.job == said.job => put(
-            db,
-            &JobSummary {
-                whole_s: said.whole_s,
-                ..account
-            },
-        ),
-        _ => Ok(()),
-    }
+    let left = summary::read(&path).filter(|account| account.job == said.job);
+    let account = left.or_else(|| {
+        let mut taken = runs::times(&db_at, &mut Vec::new()).into_iter();
+        taken.any(|run| run.job == said.job).then(|| said.clone())
+    });
+    account.map_or(Ok(()), |account| {
+        let whole_s = said.whole_s;
+        put(db, &JobSummary { whole_s, ..account })
+    })
 }
 
 fn put(db: &std::path::Path, account: &JobSummary) -> anyhow::Result<()> {
@@ -89,15 +88,10 @@ fn put(db: &std::path::Path, account: &JobSummary) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use colltune_core::account::{JobFacts, KINDS};
-    use colltune_db::runs;
-
     use super::*;
+    use colltune_core::account::{JobFacts, KINDS};
 
-    #[test]
-    fn jobs_without_the_tuner_are_in_the_ledger_as_soon_as_their_program_is_known() {
-        let folder = tempfile::tempdir().unwrap();
-        let db = Database::create_or_open(folder.path()).unwrap();
+    fn account() -> JobSummary {
         let facts = JobFacts {
             job: "a".to_owned(),
             program: "solver".to_owned(),
@@ -108,15 +102,54 @@ mod tests {
             wall_ns: 100_000_000,
             ..JobFacts::default()
         };
-        let account = JobSummary::new(facts, &vec![Default::default(); KINDS]);
-        std::fs::write(db.incoming().join("a.run"), account.line()).unwrap();
+        JobSummary::new(facts, &vec![Default::default(); KINDS])
+    }
+
+    #[test]
+    fn a_training_that_takes_the_account_first_costs_no_whole_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::create_or_open(folder.path()).unwrap();
+        let said = JobSummary {
+            whole_s: Some(0.75),
+            ..account()
+        };
+        let train = || colltune_db::train(&db, Default::default(), &|_| ()).unwrap();
+        let told = || {
+            let runs = runs::all(&db, &mut Vec::new());
+            let whole = |run: &JobSummary| (run.job.clone(), run.whole_s);
+            runs.iter().map(whole).collect::<Vec<_>>()
+        };
+        let note = || {
+            let mut times = WholeTimes::default();
+            times.note(folder.path(), Duration::from_secs_f64(0.75), Some(&said));
+            assert!(!times.has_failed);
+        };
+        // Of a job whose account is elsewhere there is none here.
+        note();
+        assert_eq!(told(), []);
+        std::fs::write(db.incoming().join("a.run"), account().line()).unwrap();
+        train();
+        assert_eq!(told(), [("a".to_owned(), None)]);
+        note();
+        let expected = [("a".to_owned(), Some(0.75))];
+        assert_eq!(told(), expected);
+        train();
+        assert_eq!(told(), expected, "the next training takes that, too");
+        assert!(!db.incoming().join("a.run").exists());
+    }
+
+    #[test]
+    fn jobs_without_the_tuner_are_in_the_ledger_as_soon_as_their_program_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::create_or_open(folder.path()).unwrap();
+        std::fs::write(db.incoming().join("a.run"), account().line()).unwrap();
         let mut times = WholeTimes::default();
         let seconds = Duration::from_secs_f64;
         times.note(folder.path(), seconds(1.5), None);
         assert_eq!(runs::all(&db, &mut Vec::new()).len(), 1);
         let said = JobSummary {
             whole_s: Some(0.75),
-            ..account
+            ..account()
         };
         times.note(folder.path(), seconds(0.75), Some(&said));
         times.note(folder.path(), seconds(1.25), None);
