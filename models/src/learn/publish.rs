@@ -159,6 +159,9 @@ pub fn measured(
             name: one.name.clone(),
             gain: one.contrast.map_or(1.0, |contrast| contrast.gain),
         }),
+        measured_ranks: choice
+            .best
+            .and_then(|arm| measured_ranks(cells, index, belief.arms[arm].variant)),
         variants: drawn
             .map(|(place, &probability)| Share {
                 name: name(place),
@@ -169,6 +172,13 @@ pub fn measured(
         ..entry.clone()
     };
     (belief.cell, entry, statistics)
+}
+
+/// The most ranks on which a variant was measured.
+fn measured_ranks(cells: &Cells, index: usize, variant: u16) -> Option<u32> {
+    let rows = cells.measured[index].rows.iter();
+    let own = rows.filter(|row| row.variant == variant && row.calls > 0);
+    own.map(|row| row.shape.n_ranks).max()
 }
 
 /// How much a cell is worth exploring still, and why no more, if it is not.

@@ -207,6 +207,19 @@ fn open_cells_keep_a_tenth_for_the_default_and_draw_nothing_that_is_dominated() 
 }
 
 #[test]
+fn a_choice_says_on_how_many_ranks_it_was_measured() {
+    let settings = settings("");
+    let learned = trained(&runs(&settings, 64, &[(2, 0.5)], 3, 300), &settings);
+    let entries = &learned.model.cells;
+    let chosen = entries.iter().filter(|entry| entry.best != "default");
+    assert!(chosen.count() > 0);
+    for entry in entries {
+        let expected = (entry.best != "default").then_some(shape(64).n_ranks);
+        assert_eq!(entry.measured_ranks, expected, "{}", entry.cell);
+    }
+}
+
+#[test]
 fn a_cell_of_the_default_alone_trains_replaces_nothing_and_draws_nothing_else() {
     let settings = Settings::from_toml("families = []").unwrap();
     assert_eq!(drawn(&settings, 64), [0]);

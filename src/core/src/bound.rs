@@ -15,6 +15,9 @@ use crate::space::Range;
 /// Among so many ranks nothing is absurd.
 const FEW_RANKS: u32 = 16;
 
+/// What costs are not known of runs on so many times the ranks on which it was measured.
+const REACH: u64 = 4;
+
 /// How many ranks there are, and on how many nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Extent {
@@ -30,6 +33,19 @@ pub fn absurd(variants: &[Variant], extent: Extent, bytes: Range) -> Vec<bool> {
         return vec![false; variants.len()];
     }
     absurd_of_any(variants, extent, bytes)
+}
+
+/// Whether nobody knows what a variant takes on a communicator of this extent: no cost of it is known, and it was
+/// measured on far fewer ranks.
+pub fn is_out_of_reach(
+    variant: &Variant,
+    extent: Extent,
+    bytes: Range,
+    measured_ranks: u64,
+) -> bool {
+    extent.n_ranks > FEW_RANKS
+        && u64::from(extent.n_ranks) > measured_ranks.saturating_mul(REACH)
+        && loads(variant, extent, ends(bytes)).is_none()
 }
 
 fn absurd_of_any(variants: &[Variant], extent: Extent, bytes: Range) -> Vec<bool> {
@@ -208,6 +224,7 @@ mod tests {
     use crate::catalogue;
     use crate::collective::Collective;
     use crate::library::Library;
+    use crate::settings::Settings;
     use crate::variant::Family;
 
     const LIBRARIES: [&str; 5] = [
@@ -353,6 +370,16 @@ mod tests {
                     "{}",
                     variant.name
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_measured_in_a_cell_with_an_end_is_within_reach_in_all_of_it() {
+        for (cell, _) in Settings::default().space.cells() {
+            let least = cell.nodes.lo.max(1) * cell.ppn.lo.max(1);
+            if let (Some(nodes), Some(ppn)) = (cell.nodes.hi, cell.ppn.hi) {
+                assert!((nodes - 1) * (ppn - 1) <= REACH * least, "{cell}");
             }
         }
     }

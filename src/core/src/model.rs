@@ -57,6 +57,9 @@ pub struct CellModel {
     /// What tables hold, which can name the library's own algorithms alone: the fastest of them that may stand in for
     /// the default. `None` where that is `best`, or no one may.
     pub native: Option<Native>,
+    /// The most ranks of a communicator on which `best` was measured. `None` where nobody measured it, or before colltune
+    /// noted that.
+    pub measured_ranks: Option<u32>,
     pub variants: Vec<Share>,
 }
 
@@ -80,6 +83,8 @@ struct CellRow {
     gain: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     native: Option<Native>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured_ranks: Option<u32>,
     variants: Vec<Share>,
 }
 
@@ -108,6 +113,7 @@ impl From<CellModel> for CellRow {
             best: entry.best,
             gain: entry.gain,
             native: entry.native,
+            measured_ranks: entry.measured_ranks,
             variants: entry.variants,
         }
     }
@@ -136,6 +142,8 @@ struct UnreadCell<'a> {
     gain: f64,
     #[serde(default)]
     native: Option<Native>,
+    #[serde(default)]
+    measured_ranks: Option<u32>,
     #[serde(borrow)]
     variants: &'a RawValue,
 }
@@ -154,6 +162,7 @@ impl UnreadCell<'_> {
             best: self.best,
             gain: self.gain,
             native: self.native,
+            measured_ranks: self.measured_ranks,
             variants,
         })
     }
@@ -241,6 +250,7 @@ impl Model {
                     best: DEFAULT.to_owned(),
                     gain: no_gain(),
                     native: None,
+                    measured_ranks: None,
                     variants: drawn.iter().map(share).collect(),
                 }
             });
@@ -340,6 +350,7 @@ impl CellModel {
             gain: no_gain(),
         });
         (self.best, self.gain) = (native.name, native.gain);
+        self.measured_ranks = None;
     }
 
     fn check(&self, known: &BTreeSet<String>) -> Result<(), String> {
@@ -469,6 +480,7 @@ mod tests {
         for (best, gain, native, runs, gains) in cases {
             let entry = &mut model.cells[0];
             (entry.best, entry.gain, entry.native) = (best.to_owned(), gain, native);
+            entry.measured_ranks = (best != DEFAULT).then_some(8);
             let read = Model::from_json(&model.to_json(), LIBRARY);
             let mut read = read.expect("what is written is read");
             assert_eq!(read, model);

@@ -273,6 +273,7 @@ mod tests {
             best: "a".to_owned(),
             gain: 1.0,
             native: None,
+            measured_ranks: None,
             variants: vec![share("a", first), share("b", 1.0 - first)],
         }
     }

@@ -54,6 +54,7 @@ pub fn database(library: Library, winners: &[(Range, Winners)], folder: &Path) -
                 best: (*best).to_owned(),
                 gain: 1.0,
                 native: None,
+                measured_ranks: None,
                 variants,
             });
         }

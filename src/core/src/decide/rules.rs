@@ -264,8 +264,17 @@ impl Rules {
     /// For each of a collective's variants whether its cost in a cell is known to be absurd on so many ranks.
     fn absurd(&self, cell: &Cell, membership: Membership) -> Vec<bool> {
         let variants = &self.variants[cell.collective.index()];
-        let Layout { n_ranks, nodes, .. } = membership.layout;
-        bound::absurd(variants, Extent { n_ranks, nodes }, cell.bytes)
+        bound::absurd(variants, extent(membership), cell.bytes)
+    }
+
+    /// Whether nobody knows what a cell's choice takes on so many ranks.
+    fn is_out_of_reach(&self, place: u32, best: u16, membership: Membership) -> bool {
+        let Cell {
+            collective, bytes, ..
+        } = self.terms.cells.cell(place);
+        let measured_ranks = self.terms.cells.measured_ranks(place);
+        let variant = self.variant(collective, best);
+        bound::is_out_of_reach(variant, extent(membership), bytes, measured_ranks)
     }
 
     /// What runs in a cell when nothing is sampled.
@@ -280,7 +289,11 @@ impl Rules {
         }
         let best = self.terms.cells.best(place);
         let is_absurd = || self.absurd(&cell, membership)[usize::from(best)];
-        if best == DEFAULT || !self.is_wanted(collective, best) || is_absurd() {
+        if best == DEFAULT
+            || !self.is_wanted(collective, best)
+            || is_absurd()
+            || self.is_out_of_reach(place, best, membership)
+        {
             return DEFAULT;
         }
         self.during_run(collective, best)
@@ -372,6 +385,11 @@ impl Rules {
     fn place_of(&self, collective: Collective, name: &str) -> Option<u16> {
         place(&self.names[collective.index()], name)
     }
+}
+
+fn extent(membership: Membership) -> Extent {
+    let Layout { n_ranks, nodes, .. } = membership.layout;
+    Extent { n_ranks, nodes }
 }
 
 fn forced(
@@ -518,6 +536,10 @@ mod tests {
     }
 
     fn of_many_nodes(best: &str) -> Rules {
+        measured_on(best, None)
+    }
+
+    fn measured_on(best: &str, measured_ranks: Option<u32>) -> Rules {
         let of_few = rules();
         let library: Library = "openmpi-4.1.4".parse().expect("it is known");
         let settings = Settings::default();
@@ -525,6 +547,7 @@ mod tests {
         for entry in &mut model.cells {
             if entry.cell.collective == Collective::Bcast {
                 entry.best = best.to_owned();
+                entry.measured_ranks = measured_ranks;
             }
         }
         let terms = JobTerms {
@@ -583,5 +606,29 @@ mod tests {
         for nodes in [2, 8, 64] {
             assert_eq!(best(nodes), CHAIN, "{nodes}");
         }
+    }
+
+    #[test]
+    fn what_has_no_cost_runs_on_four_times_the_ranks_of_its_measurements_and_no_more() {
+        let best = |rules: &Rules, nodes| {
+            let (place, membership) = bcast_on(rules, nodes);
+            let best = rules.best(place, membership);
+            rules.variant(Collective::Bcast, best).name.to_string()
+        };
+        const UNKNOWN: &str = "node:shm+default";
+        // Where nobody noted it, it was on as many ranks as the cell has at the least: 1,025 nodes of two.
+        let rules = of_many_nodes(UNKNOWN);
+        for nodes in [2, 9, 64, 1025, 4100] {
+            assert_eq!(best(&rules, nodes), UNKNOWN, "{nodes}");
+        }
+        for nodes in [4101, 10_000] {
+            assert_eq!(best(&rules, nodes), "default", "{nodes}");
+        }
+        let rules = measured_on(UNKNOWN, Some(4000));
+        assert_eq!(best(&rules, 8000), UNKNOWN);
+        assert_eq!(best(&rules, 8001), "default");
+        // What has a cost is judged by that.
+        let rules = of_many_nodes("node:shm+binomial");
+        assert_eq!(best(&rules, 10_000), "node:shm+binomial");
     }
 }

@@ -40,6 +40,8 @@ struct Row {
     ppn: u32,
     best: u16,
     gain: u32,
+    /// 0 where the model says nothing of it.
+    measured_ranks: u32,
     list: u32,
 }
 
@@ -126,6 +128,7 @@ impl CellTable {
                 ppn: ranges.range(ppn),
                 best: find(names, &entry.best, 0).map_or(DEFAULT, |place| place as u16),
                 gain: number(entry.gain),
+                measured_ranks: entry.measured_ranks.unwrap_or(0),
                 list: lists.place(hash, list),
             }
         };
@@ -168,6 +171,13 @@ impl CellTable {
     /// The default's time over that variant's, by the training; 1 where nobody measured it.
     pub fn gain(&self, place: u32) -> f64 {
         self.numbers[self.rows[place as usize].gain as usize]
+    }
+
+    /// The most ranks on which that variant was measured; at the least the fewest that the cell has.
+    pub fn measured_ranks(&self, place: u32) -> u64 {
+        let Cell { nodes, ppn, .. } = self.cell(place);
+        let told = u64::from(self.rows[place as usize].measured_ranks);
+        told.max(nodes.lo.saturating_mul(ppn.lo))
     }
 
     /// The variants that sampled calls of the cell in a place draw, and their probabilities.
@@ -240,6 +250,7 @@ mod tests {
                 .best
                 .clone_from(&entry.variants[place % (last + 1)].name);
             entry.gain = 1.0 + place as f64 / 7.0;
+            entry.measured_ranks = (place % 3 > 0).then_some(place as u32);
             // No two probabilities are alike.
             entry.variants[0].probability += 1e-9 * place as f64;
         }
@@ -263,6 +274,11 @@ mod tests {
             assert_eq!(table.cell(place), entry.cell);
             assert_eq!(name(table.best(place)), entry.best);
             assert_eq!(table.gain(place), entry.gain);
+            let least = entry.cell.nodes.lo * entry.cell.ppn.lo;
+            let measured = entry
+                .measured_ranks
+                .map_or(least, |ranks| least.max(ranks.into()));
+            assert_eq!(table.measured_ranks(place), measured);
             let shares = table.shares(place).map(|(variant, probability)| Share {
                 name: name(variant),
                 probability,
