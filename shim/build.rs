@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-const HANDLES: [&str; 16] = [
+const HANDLES: [&str; 15] = [
     "MPI_COMM_WORLD",
     "MPI_COMM_SELF",
     "MPI_COMM_NULL",
@@ -24,7 +24,6 @@ const HANDLES: [&str; 16] = [
     "MPI_ERRORS_RETURN",
     "MPI_MAX",
     "MPI_SUM",
-    "MPI_BOR",
     "MPI_BYTE",
     "MPI_UINT64_T",
     "MPI_INTEGER",

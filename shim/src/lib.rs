@@ -40,7 +40,6 @@ mod incoming;
 mod intercept;
 mod members;
 mod messages;
-mod mockup;
 mod names;
 mod node;
 mod own;

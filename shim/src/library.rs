@@ -329,7 +329,6 @@ pub struct Handles {
     pub errors_return: Errhandler,
     pub max: Op,
     pub sum: Op,
-    pub bitwise_or: Op,
     pub request_null: Request,
     /// The handle that Open MPI gives for whatever was complete at once; null where it is unknown.
     pub request_empty: Handle,
@@ -371,7 +370,6 @@ impl Handles {
             errors_return: handle(abi::MPI_ERRORS_RETURN)?,
             max: handle(abi::MPI_MAX)?,
             sum: handle(abi::MPI_SUM)?,
-            bitwise_or: handle(abi::MPI_BOR)?,
             request_null: abi::request(handle(abi::MPI_REQUEST_NULL)?),
             request_empty: handle(&abi::Constant::Symbol(c"ompi_request_empty"))
                 .unwrap_or(abi::NO_HANDLE),

@@ -7,7 +7,6 @@ use colltune_core::decide::rooms::Class;
 
 use crate::arguments::View;
 use crate::library::Pmpi;
-use crate::mockup;
 use crate::node::{self, NodeMemory};
 use crate::p2p::{self, Schedules};
 use crate::private::Parent;
@@ -48,7 +47,7 @@ pub struct OwnCall<'a> {
 pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &OwnCall) -> bool {
     let OwnFamilies { schedules, node } = families;
     let is_open = match call.own {
-        Own::Schedule(_) | Own::Composed(_) => p2p::open(world, parent, schedules),
+        Own::Schedule(_) => p2p::open(world, parent, schedules),
         Own::Node(own) => node::open(world, parent, (schedules, node), own),
     };
     let has_room = |schedules: &mut Schedules| match (call.own, call.view) {
@@ -56,36 +55,17 @@ pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &O
         (_, None) => true,
         (Own::Schedule(own), Some(view)) => p2p::has_room(world, schedules, own, view),
         (Own::Node(own), Some(view)) => node::has_room(world, (schedules, node), own, view),
-        (Own::Composed(own), Some(view)) => mockup::has_room(world, parent, schedules, own, view),
     };
     is_open && p2p::settled(world, parent, schedules, call.class, has_room)
 }
 
-/// An error of a call.
-#[derive(Clone, Copy)]
-pub enum Failure {
-    /// The program's error handler has it still to come.
-    Unreported(c_int),
-    Reported(c_int),
-}
-
 /// Runs a call that is ready.
+///
+/// Errors: the code of what the program's error handler has still to be told.
 #[inline]
-pub fn run(
-    world: &World,
-    parent: Parent,
-    families: &mut OwnFamilies,
-    own: Own,
-    view: &View,
-) -> Result<(), Failure> {
-    let result = match own {
+pub fn run(world: &World, families: &mut OwnFamilies, own: Own, view: &View) -> Result<(), c_int> {
+    match own {
         Own::Schedule(own) => p2p::run(world, &mut families.schedules, own, view),
         Own::Node(own) => node::run(world, families.on_nodes(), own, view),
-        // The parts' errors have reached the program's handler.
-        Own::Composed(own) => {
-            let result = mockup::run(world, parent, &families.schedules, own, view);
-            return result.map_err(Failure::Reported);
-        }
-    };
-    result.map_err(Failure::Unreported)
+    }
 }

@@ -45,7 +45,7 @@ on_each_library! {
             .db(db.path())
             .mode("explore")
             .seed(1)
-            .env("COLLTUNE_FAMILIES", "native,node,p2p,mockup")
+            .env("COLLTUNE_FAMILIES", "native,node,p2p")
             .env("COLLTUNE_EXPLORE_BUDGET", "1")
             .env("COLLTUNE_SAMPLES_PER_CELL", "100000");
         let ran = all_cases_said(drawn, 3, "rounded upwards");
@@ -55,10 +55,10 @@ on_each_library! {
     /// What a rank's own types, a null buffer or the rest of one once made wrong.
     fn corners_are_right_where_they_once_were_wrong(mpi: Mpi) {
         let alltoall = if mpi.is_openmpi() { "native:modified_bruck" } else { "native:brucks" };
-        for allgather in ["mockup:allgatherv", "mockup:gather+bcast"] {
+        for allgather in ["p2p:ring", "p2p:bruck:radix=2"] {
             let force = format!(
                 "scatter=p2p:linear:window=4;alltoall={alltoall};allgather={allgather};\
-                 reduce_scatter_block=mockup:reduce_scatter"
+                 reduce_scatter_block=p2p:pairwise"
             );
             // MPICH spins, so that its odd rank costs more than it shows.
             let n_ranks = if mpi.is_openmpi() { 4 } else { 2 };

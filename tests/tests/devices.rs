@@ -22,7 +22,7 @@ fn logged(job: Job, log: &Path, arguments: &[&str]) -> Vec<Vec<LoggedCall>> {
 }
 
 fn is_own(call: &LoggedCall) -> bool {
-    ["p2p:", "node:", "mockup:"]
+    ["p2p:", "node:"]
         .iter()
         .any(|family| call.variant.starts_with(family))
 }
@@ -32,7 +32,7 @@ on_each_library! {
         let db = folder();
         std::fs::write(db.path().join("colltune.toml"), "families = [\"native\", \"node\", \"p2p\"]\n").unwrap();
         let explore = on_devices(mpi).db(db.path()).mode("explore").seed(5);
-        let forced = ["node:shm", "p2p:binomial", "mockup:scatter+allgather"]
+        let forced = ["node:shm", "p2p:binomial"]
             .map(|variant| on_devices(mpi).force(&format!("allreduce=node:shm;bcast={variant};alltoall=p2p:bruck:radix=2")));
         for job in forced.into_iter().chain([explore]) {
             let log = folder();

@@ -54,7 +54,7 @@ fn exploring(job: Job, db: &std::path::Path) -> Job {
     job.db(db)
         .mode("explore")
         .env("COLLTUNE_SETUP_AFTER", "1")
-        .env("COLLTUNE_FAMILIES", "native,node,p2p,mockup")
+        .env("COLLTUNE_FAMILIES", "native,node,p2p")
         .env("COLLTUNE_EXPLORE_BUDGET", "1")
 }
 
@@ -153,9 +153,8 @@ on_each_library! {
         ]);
     }
 
-    /// In MPICH the scatter of such elements ends the job.
-    fn elements_with_holes_are_dealt_out_in_no_composition_that_cannot(mpi: Mpi) {
-        for force in ["", "reduce_scatter_block=mockup:reduce+scatter"] {
+    fn elements_with_holes_are_combined_and_dealt_out(mpi: Mpi) {
+        for force in ["", "reduce_scatter_block=p2p:pairwise"] {
             let tuned = job(4).mpi(mpi).preload().force(force).run("entitled", &["holes"]);
             tuned.succeeds().prints("ok\n");
         }

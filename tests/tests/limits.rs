@@ -35,7 +35,7 @@ fn numbers(outcome: &Outcome, word: &str, n_ranks: usize) -> Vec<i64> {
 
 /// Every variant of an alltoall, by its name, that runs on one node, and on two.
 fn alltoalls(mpi: Mpi, nodes: &str) -> Vec<String> {
-    let families = [Family::P2p, Family::Node, Family::Mockup];
+    let families = [Family::P2p, Family::Node];
     let on_one = catalogue::all(mpi.library()).into_iter().filter(|variant| {
         families.contains(&variant.name.family) && variant.possible(nodes.len() as u32, 1, u64::MAX)
     });
@@ -133,7 +133,7 @@ on_each_library! {
 
     fn without_memory_all_ranks_run_the_librarys_own_choice(mpi: Mpi) {
         let forced = ["allreduce=node:shm;bcast=p2p:binomial;allgather=node:shm;alltoall=p2p:bruck:radix=2;alltoallv=p2p:pairwise;\
-                      gatherv=p2p:linear:window=4;reduce=mockup:allreduce", "allreduce=p2p:ring;bcast=node:shm;alltoall=mockup:alltoallv"];
+                      gatherv=p2p:linear:window=4;reduce=p2p:binomial", "allreduce=p2p:ring;bcast=node:shm;alltoall=p2p:pairwise"];
         for forced in forced {
             let log = folder();
             let outcome = job(3).mpi(mpi).preload().force(forced).env(LIMIT, "0").log(log.path()).run("collectives", &["1"]);
@@ -216,7 +216,7 @@ on_each_library! {
         let enough = |kib: &u64| run(job(), *kib).code == Some(0);
         let kib = (9..15).map(|power| 1 << power).find(enough).expect("it ends well with 16 MiB");
         let db = folder();
-        let families = "native,node,p2p,mockup";
+        let families = "native,node,p2p";
         let explore = job().preload().db(db.path()).mode("explore").seed(3).env("COLLTUNE_FAMILIES", families);
         run(explore.env("COLLTUNE_SETUP_AFTER", "1"), kib).succeeds().prints("ok\n");
         for forced in ["allreduce=node:shm;bcast=p2p:binomial", "allreduce=native:recursive_doubling"] {
@@ -233,7 +233,7 @@ on_each_library! {
         let enough = |kib: &u64| run(job(), *kib).code == Some(0);
         let kib = [16, 20, 24, 32, 64, 128, 256, 512].into_iter().find(enough).expect("it ends well with 512 KiB");
         let db = folder();
-        let families = "native,node,p2p,mockup";
+        let families = "native,node,p2p";
         let explore = job().preload().db(db.path()).mode("explore").seed(3).env("COLLTUNE_FAMILIES", families);
         run(explore.env("COLLTUNE_SETUP_AFTER", "1"), kib).succeeds().prints("ok\n");
         for family in ["node:shm", "p2p:recursive_doubling", "native:recursive_doubling"] {

@@ -1,6 +1,6 @@
 //! What is learned inside one job: a long one ends with a faster variant, and a choice that became slow is left.
 //!
-//! One way to an allreduce is made forty barriers slower (`slow_tool`), so no verdict hangs on a time.
+//! One way to an allreduce is made forty barriers or a millisecond slower (`slow_tool`), so no verdict hangs on a time.
 
 use std::fs;
 use std::path::Path;
@@ -13,8 +13,8 @@ use colltune_tests::{
 };
 
 const RANKS: u32 = 2;
-/// What begins with a reduce of the library's.
-const REDUCE: &str = "mockup:reduce+bcast";
+/// What sends messages of ours.
+const MESSAGES: &str = "p2p:recursive_doubling";
 
 /// Thousands of slow calls take minutes where ranks wait for processors that others have.
 const MORE: Duration = Duration::from_secs(180);
@@ -76,24 +76,24 @@ on_each_library! {
     /// What a timed call would have taken with the library's choice is reckoned at its end.
     fn a_tuned_call_leaves_no_floating_point_flags_behind(mpi: Mpi) {
         job(RANKS).mpi(mpi).run("inexact", &["400"]).succeeds().prints("ok\n");
-        let db = database(mpi, REDUCE);
+        let db = database(mpi, MESSAGES);
         // The first sixteen calls of a kind are timed, of the next one in sixteen.
         let exploiting = job(RANKS).mpi(mpi).preload().mode("exploit").db(db.path()).env("COLLTUNE_WATCH", "0");
         exploiting.run("inexact", &["400"]).succeeds().prints("ok\n");
     }
 
     fn exploiting_leaves_a_choice_that_became_slow_and_says_so(mpi: Mpi) {
-        let db = database(mpi, REDUCE);
-        let (calls, said) = allreduces(job(RANKS).mode("exploit"), mpi, "reduce", 4000, db.path());
+        let db = database(mpi, MESSAGES);
+        let (calls, said) = allreduces(job(RANKS).mode("exploit"), mpi, "messages", 4000, db.path());
         let mut behind_set_up = calls.iter().filter(|call| call.cell.is_some());
-        assert_eq!(behind_set_up.next().unwrap().variant, REDUCE);
+        assert_eq!(behind_set_up.next().unwrap().variant, MESSAGES);
         assert!(last(&calls, 300).iter().all(|variant| *variant == "default"), "the choice stayed");
         assert!(said.contains("slower than the library's own"), "{said}");
     }
 
     fn the_next_training_gets_both_of_each_pair_that_watched_a_choice(mpi: Mpi) {
-        let db = database(mpi, REDUCE);
-        allreduces(job(RANKS).mode("exploit"), mpi, "reduce", 2000, db.path());
+        let db = database(mpi, MESSAGES);
+        allreduces(job(RANKS).mode("exploit"), mpi, "messages", 2000, db.path());
         let traces = traces(db.path());
         assert!(!traces.is_empty(), "nothing was recorded");
         let ran = |variant: &str| {
@@ -103,12 +103,12 @@ on_each_library! {
             };
             traces.iter().map(of).sum::<usize>()
         };
-        let (default, choice) = (ran("default"), ran(REDUCE));
+        let (default, choice) = (ran("default"), ran(MESSAGES));
         assert!(choice > 0 && default.abs_diff(choice) <= 2, "{default} and {choice}");
     }
 
     fn a_job_that_may_not_record_what_it_watches_says_nothing(mpi: Mpi) {
-        let db = database(mpi, REDUCE);
+        let db = database(mpi, MESSAGES);
         fs::write(db.path().join("incoming"), "").unwrap();
         let (calls, said) = allreduces(job(RANKS).mode("exploit"), mpi, "default", 1000, db.path());
         assert!(calls.iter().any(|call| call.sampled), "nothing was watched");
@@ -116,12 +116,12 @@ on_each_library! {
     }
 
     fn exploiting_keeps_a_choice_that_is_faster_and_can_be_told_not_to_watch(mpi: Mpi) {
-        for (watch, slow, watched) in [("0.005", "default", true), ("0", "reduce", false)] {
-            let db = database(mpi, REDUCE);
+        for (watch, slow, watched) in [("0.005", "default", true), ("0", "messages", false)] {
+            let db = database(mpi, MESSAGES);
             let exploiting = job(RANKS).mode("exploit").env("COLLTUNE_WATCH", watch);
             let (calls, said) = allreduces(exploiting, mpi, slow, 3000, db.path());
             // Rehearsals of a watched default call run it, too.
-            let others = last(&calls, 300).iter().filter(|variant| **variant != REDUCE).count();
+            let others = last(&calls, 300).iter().filter(|variant| **variant != MESSAGES).count();
             assert!(others < 60, "the choice was left: {others} of the last 300 calls ran another");
             assert_eq!(calls.iter().any(|call| call.sampled), watched, "watch = {watch}");
             assert_eq!(said, "");
@@ -142,7 +142,7 @@ fn what_was_learned_with_one_transport_is_not_used_with_another() {
         ("@ob1+vader", true),
         ("@ob1+vader", false),
     ] {
-        let db = database(mpi, REDUCE);
+        let db = database(mpi, MESSAGES);
         let library = db.path().join(mpi.library().to_string());
         let key = format!("{}{learned_with}", mpi.library());
         fs::rename(library, db.path().join(key)).unwrap();
@@ -155,7 +155,7 @@ fn what_was_learned_with_one_transport_is_not_used_with_another() {
         if is_named == learned_with.is_empty() {
             assert!(calls.iter().all(|call| call.variant == "default"), "{told}");
         } else {
-            assert!(ran.iter().all(|variant| *variant == REDUCE), "{told}");
+            assert!(ran.iter().all(|variant| *variant == MESSAGES), "{told}");
         }
     }
 }

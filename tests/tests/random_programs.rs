@@ -11,7 +11,7 @@ use colltune_tests::{
     Job, Mpi, assert_ranks_agree, folder, job, on_each_library, read_log, runs_long,
 };
 
-const ALL_FAMILIES: &str = "native,node,p2p,mockup";
+const ALL_FAMILIES: &str = "native,node,p2p";
 
 /// How a batch of programs is run with the shim.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ fn same_with_and_without(mpi: Mpi, n_ranks: u32, first: u64, programs: u64, way:
 
 /// Each family by itself, all of them, everything that can be forced, and the other modes.
 fn all_ways(mpi: Mpi) -> Vec<Way> {
-    let alone = ["native", "node", "p2p", "mockup"];
+    let alone = ["native", "node", "p2p"];
     let mut ways = vec![Way::Off, Way::Record, Way::Exploit];
     ways.extend((1..=4).map(|seed| Way::Explore(seed, ALL_FAMILIES)));
     ways.extend((1..=3).flat_map(|seed| alone.map(|family| Way::Explore(seed, family))));

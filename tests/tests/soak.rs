@@ -19,7 +19,7 @@ on_each_library! {
             .db(db.path())
             .mode("explore")
             .seed(6)
-            .env("COLLTUNE_FAMILIES", "native,node,p2p,mockup")
+            .env("COLLTUNE_FAMILIES", "native,node,p2p")
             .deadline(Duration::from_secs(if long { 7200 } else { 120 }))
             .run("soak", &[&calls.to_string()]);
         outcome.succeeds().prints("ok\n").is_silent();

@@ -27,7 +27,7 @@ fn are_right_whatever_runs(mpi: Mpi, ways: &[&str]) {
         .run("surroundings", ways)
         .succeeds()
         .prints(&printed);
-    for families in ["native", "native,node,p2p,mockup"] {
+    for families in ["native", "native,node,p2p"] {
         let db = folder();
         let tuned = going(mpi, 3, ways)
             .preload()

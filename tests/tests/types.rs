@@ -19,7 +19,7 @@ const USED: [Collective; 7] = [
     Allgather,
     Alltoall,
 ];
-const FAMILIES: [&str; 4] = ["node:", "p2p:", "mockup:", "native:"];
+const FAMILIES: [&str; 3] = ["node:", "p2p:", "native:"];
 
 fn n_ranks(mpi: Mpi) -> u32 {
     // MPICH spins, so that an odd rank costs more than it shows.
@@ -31,15 +31,9 @@ fn n_ranks(mpi: Mpi) -> u32 {
 fn of_family(mpi: Mpi, family: &str) -> Vec<(Collective, String)> {
     let one = |collective: Collective| {
         let variants = catalogue::variants(mpi.library(), collective);
-        // A composition may leave elements with holes, as pairs have them, to the library.
-        let plain_elements = family != "mockup:";
         let names = variants.iter().filter(|variant| {
-            let applies = |bytes| {
-                variant.applies(&Facts {
-                    plain_elements,
-                    ..Facts::usual(collective, bytes, n_ranks(mpi), 1)
-                })
-            };
+            let applies =
+                |bytes| variant.applies(&Facts::usual(collective, bytes, n_ranks(mpi), 1));
             applies(3) && applies(20_000)
         });
         let names: Vec<_> = names

@@ -113,7 +113,7 @@ const DEADLY_FORTRAN_MPICH: &[&str] = &[
 
 /// For each family a list that forces one variant of it for every collective that has one.
 fn forced(mpi: Mpi) -> Vec<String> {
-    let families = [Family::Native, Family::P2p, Family::Node, Family::Mockup];
+    let families = [Family::Native, Family::P2p, Family::Node];
     let force = |family| {
         let of = |collective| {
             let mut variants = catalogue::variants(mpi.library(), collective).into_iter();
@@ -253,7 +253,7 @@ on_each_library! {
                     true => tuned
                         .env("COLLTUNE_SETUP_AFTER", "1")
                         .env("COLLTUNE_EXPLORE_BUDGET", "1")
-                        .env("COLLTUNE_FAMILIES", "native,node,p2p,mockup"),
+                        .env("COLLTUNE_FAMILIES", "native,node,p2p"),
                 });
             }
         }
@@ -276,7 +276,7 @@ on_each_library! {
             for mode in ["off", "record", "explore"] {
                 let db = folder();
                 let tuned = tuned().db(db.path()).mode(mode).seed(6);
-                outcomes.push(run(tuned.env("COLLTUNE_FAMILIES", "native,node,p2p,mockup")));
+                outcomes.push(run(tuned.env("COLLTUNE_FAMILIES", "native,node,p2p")));
             }
             outcomes.extend(forced(mpi).iter().map(|force| run(tuned().force(force))));
             for outcome in outcomes {

@@ -25,7 +25,7 @@ use crate::floating;
 use crate::gap::Sample;
 use crate::limits::Reservation;
 use crate::node::Repeat;
-use crate::own::{self, Failure, OwnCall};
+use crate::own::{self, OwnCall};
 use crate::private;
 use crate::world::World;
 
@@ -419,10 +419,9 @@ impl Tuner {
                     return self.run_together(parent.comm, ways.default, || impasse);
                 };
                 // The program's handler runs when nothing is borrowed any more.
-                match own::run(self, parent, &mut state.families, own.own, view) {
+                match own::run(self, &mut state.families, own.own, view) {
                     Ok(()) => abi::SUCCESS,
-                    Err(Failure::Reported(code)) => code,
-                    Err(Failure::Unreported(code)) => private::report(self, parent.comm, code),
+                    Err(code) => private::report(self, parent.comm, code),
                 }
             }
             None => {

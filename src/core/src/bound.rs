@@ -96,7 +96,7 @@ fn is_rival(rival: &Variant, of_library: bool) -> bool {
     match rival.own {
         None => true,
         Some(Own::Schedule(_)) => !of_library,
-        Some(Own::Node(_) | Own::Composed(_)) => false,
+        Some(Own::Node(_)) => false,
     }
 }
 
@@ -136,7 +136,6 @@ fn load(variant: &Variant, extent: Extent, bytes: u64) -> Option<Load> {
         }
         Some(Own::Schedule(own)) => Some(path::load(&own, extent.n_ranks, bytes)),
         Some(Own::Node(own)) => between_nodes(variant.collective, own, extent, bytes),
-        Some(Own::Composed(_)) => None,
     }
 }
 

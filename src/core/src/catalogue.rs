@@ -34,7 +34,7 @@ pub fn variants(library: Library, collective: Collective) -> Vec<Variant> {
         Product::Intel => intel::variants(collective),
         Product::Cray | Product::Mvapich => Vec::new(),
     };
-    let own = own::variants(library.product, collective);
+    let own = own::variants(collective);
     std::iter::once(default).chain(native).chain(own).collect()
 }
 
@@ -138,40 +138,6 @@ mod tests {
         };
         assert!(presets(Allreduce).all(|preset| ![3, 4].contains(&preset)));
         assert!(presets(Collective::ReduceScatter).all(|preset| ![4, 5].contains(&preset)));
-    }
-
-    #[test]
-    fn elements_with_holes_are_not_composed_of_what_is_wrong_with_them() {
-        let holed = Facts {
-            plain_elements: false,
-            ..facts()
-        };
-        for library in libraries() {
-            let (intel, mpich) = (Product::Intel, Product::Mpich);
-            let composed: [(_, _, &[Product]); 3] = [
-                (Allreduce, "mockup:reduce+bcast", &[intel]),
-                (
-                    Collective::ReduceScatterBlock,
-                    "mockup:reduce+scatter",
-                    &[intel, mpich],
-                ),
-                (
-                    Collective::ReduceScatter,
-                    "mockup:reduce+scatterv",
-                    &[intel],
-                ),
-            ];
-            for (collective, name, wrong) in composed {
-                let variant = find(library, collective, name).expect("every library has it");
-                assert!(variant.applies(&facts()), "{library} {name}");
-                let applies = variant.applies(&holed);
-                assert_eq!(
-                    applies,
-                    !wrong.contains(&library.product),
-                    "{library} {name}"
-                );
-            }
-        }
     }
 
     #[test]

@@ -23,7 +23,6 @@ pub mod shape;
 
 pub mod algorithm;
 pub mod catalogue;
-pub mod composition;
 pub mod node;
 pub mod variant;
 

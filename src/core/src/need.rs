@@ -43,8 +43,6 @@ pub enum Need {
     EqualBlocks,
     /// Elements of a predefined type without holes.
     PlainElements,
-    /// A commutative operation, or elements of a predefined type without holes.
-    CommutativeOrPlain,
     /// All ranks on one node.
     OneNode,
     /// A buffer of a bcast that may be written to at its root, too: of a constant or a mapped file the other ranks
@@ -159,7 +157,6 @@ impl Need {
             Need::RanksByNode => facts.ranks_by_node,
             Need::EqualBlocks => facts.equal_blocks,
             Need::PlainElements => facts.plain_elements,
-            Need::CommutativeOrPlain => facts.commutative || facts.plain_elements,
             Need::OneNode => facts.nodes == 1,
             Need::WritableRoot => false,
             Need::FewRanks => facts.n_ranks <= FEW_RANKS,
@@ -192,7 +189,6 @@ impl Need {
             Need::RanksByNode => "ranks numbered node by node",
             Need::EqualBlocks => "blocks of one length",
             Need::PlainElements => "elements of a predefined type without holes",
-            Need::CommutativeOrPlain => "a commutative operation, or elements without holes",
             Need::OneNode => "all ranks on one node",
             Need::WritableRoot => {
                 "a root's buffer that all ranks know to be writable (no call has one)"

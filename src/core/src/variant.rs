@@ -16,7 +16,8 @@ named! {
         Default = "default",
         /// One of the library's own algorithms, steered.
         Native = "native",
-        /// A composition of the library's own collectives.
+        /// A composition of the library's own collectives. No variant is one any more; records of earlier versions
+        /// name them.
         Mockup = "mockup",
         /// Our own schedule over point-to-point messages.
         P2p = "p2p",
@@ -44,7 +45,7 @@ pub const DEFAULT: &str = "default";
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum VariantError {
-    #[error("read the variant {0:?}: its family is not one of default, native, mockup, p2p, node")]
+    #[error("read the variant {0:?}: its family is not one of default, native, p2p, node")]
     Family(String),
     #[error(
         "read the variant {0:?}: it looks like family:algorithm[:key=value], as in native:ring:segsize=64KiB"

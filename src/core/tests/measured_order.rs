@@ -174,7 +174,7 @@ fn algorithms_of_the_library_are_expected_in_the_order_in_which_they_are_measure
 
 #[test]
 fn families_are_expected_in_the_order_in_which_they_are_measured() {
-    let families = [Family::P2p, Family::Native, Family::Mockup];
+    let families = [Family::P2p, Family::Native];
     for (machine, calibration) in calibrations() {
         let found = found(machine, &calibration, &families);
         assert!(found.correlation > 0.75, "{machine}: {}", found.correlation);
@@ -210,7 +210,7 @@ fn with_a_core_for_each_rank_another_order_would_be_expected() {
 
 #[test]
 fn what_is_expected_to_take_twice_as_long_as_another_variant_is_never_the_best() {
-    let families = [Family::P2p, Family::Native, Family::Mockup];
+    let families = [Family::P2p, Family::Native];
     for (machine, calibration) in calibrations() {
         for ((collective, bytes), times) in cells(machine, &calibration, &families) {
             let least =

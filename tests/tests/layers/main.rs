@@ -88,7 +88,7 @@ const SHIM_LAYERS: [(&str, &[&str]); 7] = [
         "job and arguments",
         &["account", "arguments", "handshake", "members", "names"],
     ),
-    ("families", &["mockup", "node", "p2p", "steer"]),
+    ("families", &["node", "p2p", "steer"]),
     ("communicators", &["communicator", "context", "own"]),
     ("decisions", &["tune"]),
     (

@@ -26,7 +26,7 @@ use serde_json::Value;
 
 const RANKS: u32 = 2;
 /// Choices that any call takes, by which versions are told apart.
-const FIRST: &str = "mockup:reduce+bcast";
+const FIRST: &str = "p2p:ring";
 const SECOND: &str = "p2p:recursive_doubling";
 
 /// A site folder, and what it is published from.

@@ -38,8 +38,8 @@ Examples:
       A name from the list, on every call that has what the variant needs.
 
 `default` is the library's own choice and always applies; `native` variants are the library's own
-algorithms, `mockup` are compositions of its other collectives, `p2p` are colltune's algorithms. A
-call that lacks what a drawn or forced variant needs runs `default`.")]
+algorithms, `p2p` are colltune's schedules, `node` its shared memory inside the nodes. A call that
+lacks what a drawn or forced variant needs runs `default`.")]
 pub struct Args {
     /// Only this MPI library, or a version of it, as in openmpi-5.0.11
     #[arg(long, value_parser = parse::library(), value_name = "LIBRARY")]

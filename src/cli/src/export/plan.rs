@@ -265,11 +265,9 @@ fn least_bytes(variant: &Variant, ranks: Ranks, testable: &[Need]) -> Result<u64
             Need::SomeBytes => (true, 1),
             Need::TwoSegments => (true, segsize.saturating_mul(2).max(2)),
             // No format without such a test can keep these calls apart; the notes warn.
-            Need::Commutative
-            | Need::CommutativeOrPlain
-            | Need::BuiltinOp
-            | Need::PlainElements
-            | Need::NotInPlace => (true, 0),
+            Need::Commutative | Need::BuiltinOp | Need::PlainElements | Need::NotInPlace => {
+                (true, 0)
+            }
             Need::InPlace
             | Need::Hierarchy
             | Need::OneNode

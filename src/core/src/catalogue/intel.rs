@@ -6,7 +6,7 @@
 //! something else would run under their name (4 ranks send other messages from some size on).
 
 use super::Need::{
-    Commutative, CountAtLeastPowerOfTwo, CountAtLeastRanks, EqualBlocks, NotInPlace, PlainElements,
+    Commutative, CountAtLeastPowerOfTwo, CountAtLeastRanks, EqualBlocks, NotInPlace,
     PowerOfTwoRanks, WritableRoot,
 };
 use super::{Need, Steering, Variant};
@@ -14,7 +14,6 @@ use crate::collective::Collective::{
     self, Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Barrier, Bcast, Exscan, Gather,
     Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv,
 };
-use crate::composition::Composition;
 use crate::variant::VariantName;
 
 /// Preset numbers and the names of what they run. The library is closed: needs are those of the algorithms.
@@ -90,21 +89,4 @@ pub(super) fn variants(collective: Collective) -> Vec<Variant> {
         ..Variant::named(collective, VariantName::native(name, None))
     })
     .collect()
-}
-
-/// What a composition needs here beside its own needs: `MPI_Reduce` of the 2021 releases, left to choose,
-/// combines some lengths wrongly where elements have holes and an operation of the program's commutes. Of
-/// elements of 16 bytes, 28 apart, they are 586 to 660 and more on two ranks (to 1208 and more on four); those
-/// from the 586th on come out wrong, on any root.
-pub(super) fn need_of(composition: Composition) -> Option<Need> {
-    use Composition::{
-        AllreduceReduceBcast, ReduceScatterBlockReduceThenScatter, ReduceScatterReduceThenScatterv,
-    };
-    matches!(
-        composition,
-        AllreduceReduceBcast
-            | ReduceScatterBlockReduceThenScatter
-            | ReduceScatterReduceThenScatterv
-    )
-    .then_some(PlainElements)
 }

@@ -9,7 +9,6 @@ use crate::collective::Collective::{
     self, Allgather, Allgatherv, Allreduce, Alltoall, Barrier, Bcast, Reduce, ReduceScatter,
     ReduceScatterBlock, Scan,
 };
-use crate::composition::Composition;
 use crate::library::Library;
 use crate::shape::Growth::{
     self, HalfRanksEachRound, Log, Once, Ranks, RanksAndLog, Twice, TwiceLog, TwiceRanks,
@@ -142,10 +141,4 @@ pub(super) fn variants(library: Library, collective: Collective) -> Vec<Variant>
         ..Variant::named(collective, VariantName::native(row.algorithm, None))
     })
     .collect()
-}
-
-/// What a composition needs here beside its own needs: from four ranks on `MPI_Scatter` of 4.0 ends long calls whose
-/// elements have holes ("Message truncated": 1,500 elements of 12 bytes, 32 apart, for each rank; 600 are well).
-pub(super) fn need_of(composition: Composition) -> Option<Need> {
-    (composition == Composition::ReduceScatterBlockReduceThenScatter).then_some(PlainElements)
 }

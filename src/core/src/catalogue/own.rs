@@ -1,45 +1,23 @@
-//! The variants that are none of the library's algorithms: schedules, shared memory, compositions.
+//! The variants that are none of the library's algorithms: schedules and shared memory.
 
 use super::Need::{
     Commutative, Hierarchy, MessageAboveSegment, NotInPlace, OneNode, PlainElements,
     ShareAboveSegment, SomeBytes,
 };
-use super::{Carriers, Crossing, Need, OnNodes, Own, Scheduled, Variant, intel, mpich};
+use super::{Carriers, Crossing, Need, OnNodes, Own, Scheduled, Variant};
 use crate::algorithm::pattern::Pattern;
 use crate::algorithm::registry::{self, Cut, Lengths, Parameter, Row, Values};
 use crate::collective::{Collective, MessageSize};
-use crate::composition;
-use crate::library::Product;
 use crate::node::between;
 use crate::variant::{DEFAULT, Family, VariantName};
 
-/// All of them, for every library alike but for what is wrong in one.
-pub(super) fn variants(product: Product, collective: Collective) -> Vec<Variant> {
-    mockups(product, collective)
-        .chain(p2p(collective))
+/// All of them, for every library alike.
+pub(super) fn variants(collective: Collective) -> Vec<Variant> {
+    p2p(collective)
+        .into_iter()
         .chain(on_nodes(collective))
         .chain(between_nodes(collective))
         .collect()
-}
-
-/// Compositions of the library's collectives.
-fn mockups(product: Product, collective: Collective) -> impl Iterator<Item = Variant> {
-    // A barrier has no bytes and is none the less for it.
-    let some = (collective.size() != MessageSize::Nothing).then_some(SomeBytes);
-    composition::rows(collective).map(move |row| {
-        let of_library = match product {
-            Product::Intel => intel::need_of(row.composition),
-            Product::Mpich => mpich::need_of(row.composition),
-            // What those choose among is not known: nor is any need of theirs.
-            Product::OpenMpi | Product::Cray | Product::Mvapich => None,
-        };
-        let needs = some.into_iter().chain(row.needs.iter().copied());
-        Variant {
-            own: Some(Own::Composed(row.composition)),
-            needs: needs.chain(of_library).collect(),
-            ..Variant::named(collective, VariantName::of(Family::Mockup, row.name))
-        }
-    })
 }
 
 /// Our own schedules, for every library alike.

@@ -2,7 +2,6 @@
 
 use crate::algorithm::registry::Scheduled;
 use crate::collective::Collective;
-use crate::composition::Composition;
 use crate::need::{Facts, Need, Unmet};
 use crate::node::on_nodes::{Crossing, OnNodes};
 use crate::shape::Shape;
@@ -116,8 +115,6 @@ pub enum Own {
     Schedule(Scheduled),
     /// Shared memory inside the nodes.
     Node(OnNodes),
-    /// The library's other collectives.
-    Composed(Composition),
 }
 
 impl Own {
@@ -125,14 +122,14 @@ impl Own {
     pub fn crossing(&self) -> Option<Crossing> {
         match self {
             Own::Node(on_nodes) => on_nodes.crossing(),
-            Own::Schedule(_) | Own::Composed(_) => None,
+            Own::Schedule(_) => None,
         }
     }
 
-    /// Whether what a rank needs for a call depends on its root: a program does, and so do a composition's parts.
+    /// Whether what a rank needs for a call depends on its root: a program does.
     pub fn depends_on_root(&self) -> bool {
         match self {
-            Own::Schedule(_) | Own::Composed(_) => true,
+            Own::Schedule(_) => true,
             Own::Node(on_nodes) => matches!(on_nodes.crossing(), Some(Crossing::Schedule(_))),
         }
     }
@@ -141,7 +138,7 @@ impl Own {
     pub fn schedule(&self) -> Option<&Scheduled> {
         match self {
             Own::Schedule(scheduled) => Some(scheduled),
-            Own::Node(_) | Own::Composed(_) => None,
+            Own::Node(_) => None,
         }
     }
 }

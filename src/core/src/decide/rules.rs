@@ -135,7 +135,7 @@ impl Rules {
 
     /// Whether any call of the job can run an algorithm of our own.
     pub fn may_run_own(&self) -> bool {
-        const OWN: [Family; 3] = [Family::Mockup, Family::P2p, Family::Node];
+        const OWN: [Family; 2] = [Family::P2p, Family::Node];
         let is_own = |family: Family| OWN.contains(&family);
         let own = |collective, variant| is_own(self.variant(collective, variant).name.family);
         let forced = |forced: &Forced| {

@@ -10,7 +10,6 @@ use crate::algorithm::registry::{self, Cut, Parameter, Row, Values};
 use crate::algorithm::schedule::{self, Buffer, Case, Part, Schedule};
 use crate::algorithm::{bcast, reduce};
 use crate::collective::Collective;
-use crate::composition::Share;
 use crate::library::Product;
 
 /// One of the schedules that an algorithm is like; several follow one another.
@@ -21,6 +20,29 @@ pub struct Step {
     radix: Count,
     window: Count,
     pub bytes: Share,
+}
+
+/// How many bytes a part's call has, of the whole's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    Whole,
+    Half,
+    /// One rank's part of a message.
+    OfRank,
+    /// All ranks' blocks together.
+    OfAll,
+}
+
+impl Share {
+    pub fn of(self, bytes: u64, n_ranks: u32) -> u64 {
+        let n_ranks = u64::from(n_ranks.max(1));
+        match self {
+            Share::Whole => bytes,
+            Share::Half => bytes.div_ceil(2),
+            Share::OfRank => bytes.div_ceil(n_ranks),
+            Share::OfAll => bytes.saturating_mul(n_ranks),
+        }
+    }
 }
 
 /// Which schedule.

@@ -12,7 +12,6 @@ use crate::algorithm::registry::{self, Row, Values};
 use crate::algorithm::simulate::{Known, Machine, estimate_ns};
 use crate::catalogue::{self, Own, Variant};
 use crate::collective::Collective;
-use crate::composition::Composition;
 use crate::library::Library;
 use crate::variant::Family;
 
@@ -63,7 +62,6 @@ impl Costs {
         }
         match variant.own {
             Some(Own::Schedule(own)) => self.simulated(own.row(), own.values, layout, bytes),
-            Some(Own::Composed(composition)) => self.composed(composition, layout, bytes),
             Some(Own::Node(_)) => None,
             None if variant.name.family == Family::Default => {
                 self.best(variant.collective, layout, bytes)
@@ -83,16 +81,6 @@ impl Costs {
             self.simulated(&row, values, layout, step.bytes.of(bytes, layout.n_ranks()))
         };
         steps.iter().map(one).sum()
-    }
-
-    fn composed(&mut self, composition: Composition, layout: Layout, bytes: u64) -> Option<f64> {
-        let parts = composition.parts()?.iter();
-        parts
-            .map(|(collective, share)| {
-                let bytes = share.of(bytes, layout.n_ranks());
-                self.best(*collective, layout, bytes)
-            })
-            .sum()
     }
 
     /// The cheapest of the library's algorithms; of a collective for which it has one alone, of ours.
@@ -168,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_composition_costs_the_sum_of_its_parts_and_the_default_what_the_best_does() {
+    fn the_default_costs_what_the_best_of_the_library_does() {
         let (library, mut costs) = costs();
         let layout = Layout { nodes: 4, ppn: 4 };
         let mut cost = |collective, name: &str, bytes| {
@@ -176,10 +164,6 @@ mod tests {
             costs.of(&variant, layout, bytes)
         };
         for bytes in [8, 4096, 1 << 20] {
-            let composed = cost(Collective::Allreduce, "mockup:reduce+bcast", bytes);
-            let parts =
-                [Collective::Reduce, Collective::Bcast].map(|of| cost(of, "default", bytes));
-            assert_eq!(composed, parts.into_iter().sum());
             let natives = catalogue::variants(library, Collective::Allreduce);
             let facts = catalogue::Facts::usual(Collective::Allreduce, bytes, 16, 4);
             let natives = natives

@@ -194,4 +194,4 @@ impl Settings {
 pub const HOPELESS_BY_SHAPE: f64 = 10.0;
 
 /// The families that `families` can name, sorted.
-pub const FAMILIES: [Family; 4] = [Family::Native, Family::Mockup, Family::P2p, Family::Node];
+pub const FAMILIES: [Family; 3] = [Family::Native, Family::P2p, Family::Node];

@@ -204,8 +204,8 @@ pub static KEYS: &[Key] = &[
         "families",
         Takes::Families(|settings, families| settings.families = Some(families)),
         Shown::Example("[\"native\", \"node\"]"),
-        "The families whose variants are drawn: the library's own algorithms (native), compositions of its\n\
-         collectives (mockup), colltune's schedules (p2p) and its shared memory inside the nodes (node).\n\
+        "The families whose variants are drawn: the library's own algorithms (native), colltune's\n\
+         schedules (p2p) and its shared memory inside the nodes (node).\n\
          Usual are native and node, and p2p where `colltune calibrate` has sorted out the hopeless ones.",
     ),
     key(

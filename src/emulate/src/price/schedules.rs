@@ -2,9 +2,8 @@
 
 use colltune_core::algorithm::pattern::Pattern;
 use colltune_core::algorithm::registry::{self, Row, Scheduled, Values};
-use colltune_core::composition::Share;
 use colltune_core::library::Product;
-use colltune_core::prior::alike;
+use colltune_core::prior::alike::{self, Share};
 use colltune_core::variant::{Family, VariantName};
 
 use super::node::NodeMemory;

@@ -223,12 +223,7 @@ pub fn basic_rules() -> &'static [Rules; 2] {
             let library: Library = library.parse().expect("it is known");
             let settings = Settings {
                 space: coarse_space(),
-                families: Some(vec![
-                    Family::Native,
-                    Family::Mockup,
-                    Family::P2p,
-                    Family::Node,
-                ]),
+                families: Some(vec![Family::Native, Family::P2p, Family::Node]),
                 ..Settings::default()
             };
             let terms = JobTerms {

@@ -308,7 +308,7 @@ fn sampled(rules: &Rules, call: SharedCall, at_set_up: Hopeless) -> (usize, BTre
 fn a_cell_of_which_the_default_alone_is_left_is_seldom_sampled() {
     let [rules, _] = basic_rules();
     let mut rules = rules.clone();
-    rules.terms.settings.families = Some(vec![Family::Mockup]);
+    rules.terms.settings.families = Some(vec![Family::Node]);
     let rules = rules.with(Telling::Needed);
     // Of a cell whose variants all have a word of their own.
     let known_of = |collective: Collective| {
