@@ -379,7 +379,7 @@ on_each_library! {
 /// Runs a job and gives what it said of itself.
 fn last_run(job: Job, db: &Path, program: &str, arguments: &[&str]) -> JobSummary {
     let job = job.db(db).env("COLLTUNE_LEDGER", "1");
-    // A choice that is made up may be given up, and said to be slower.
+    // An invented choice may be given up, and said to be slower.
     let outcome = job.run(program, arguments);
     outcome.succeeds().prints("ok\n");
     let runs = ledger(db);

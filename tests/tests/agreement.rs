@@ -7,7 +7,7 @@ use colltune_core::classify::{CellsBySize, Layout};
 use colltune_core::collective::{Collective, MessageSize};
 use colltune_core::model::Model;
 use colltune_core::settings::Settings;
-use colltune_core::thin::{REHEARSALS, rehearsals};
+use colltune_core::thin::{WARMUPS, warmups};
 use colltune_tests::{
     Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, part, read_log,
 };
@@ -119,7 +119,7 @@ on_each_library! {
         // As many samples as come before measured times take part: the first review is that of two variants, behind
         // their third sample.
         let samples_each = 3;
-        let calls_each = (samples_each - 1) * (REHEARSALS + 1) + 1;
+        let calls_each = (samples_each - 1) * (WARMUPS + 1) + 1;
         let n_ranks = if mpi == Mpi::OpenMpi { 4 } else { 2 };
         let db = folder();
         let outcome = exploring(mpi, n_ranks, db.path(), SEED)
@@ -138,7 +138,7 @@ on_each_library! {
             let cells = CellsBySize::new(&model, collective, layout);
             let cell = &model.cells[cells.cells()[cells.position(bytes).unwrap()] as usize];
             let (drawn, expected) = expected_shares(mpi, collective, cell, n_ranks, bytes);
-            let period = rehearsals(drawn, cell.cell.bytes.lo) + 1;
+            let period = warmups(drawn, cell.cell.bytes.lo) + 1;
             assert_eq!(calls.len() as u64, 80 * ((calls_each - 1) / period + 1), "{collective}");
             if drawn == 1 {
                 // The library has one algorithm alone.
@@ -151,7 +151,7 @@ on_each_library! {
                 std::iter::once(first).chain(rest.chunks(period as usize))
             });
             for take in takes {
-                assert!(take.iter().all(|call| call.variant == take[0].variant), "{collective}: rehearsed otherwise than run");
+                assert!(take.iter().all(|call| call.variant == take[0].variant), "{collective}: warmed up otherwise than run");
                 assert_eq!(take.iter().position(|call| call.sampled), Some(take.len() - 1), "{collective}");
             }
             // Behind a variant's first sample nothing is drawn again until a review has judged that.

@@ -61,7 +61,7 @@ on_each_library! {
         assert_eq!(calls[0].variant, "default", "it begins with the default");
         let last = last(&calls, 300);
         let default = last.iter().filter(|variant| **variant == "default").count();
-        // Rehearsals of a sampled default call run it, too.
+        // Warm-up calls of a sampled default call run it, too.
         assert!(default < 60, "{default} of the last {} calls ran the default", last.len());
     }
 
@@ -120,7 +120,7 @@ on_each_library! {
             let db = database(mpi, MESSAGES);
             let exploiting = job(RANKS).mode("exploit").env("COLLTUNE_WATCH", watch);
             let (calls, said) = allreduces(exploiting, mpi, slow, 3000, db.path());
-            // Rehearsals of a watched default call run it, too.
+            // Warm-up calls of a watched default call run it, too.
             let others = last(&calls, 300).iter().filter(|variant| **variant != MESSAGES).count();
             assert!(others < 60, "the choice was left: {others} of the last 300 calls ran another");
             assert_eq!(calls.iter().any(|call| call.sampled), watched, "watch = {watch}");

@@ -84,7 +84,7 @@ on_each_library! {
         let db = database(mpi);
         let watching = job(RANKS).mpi(mpi).preload().mode("tables");
         let (calls, said) = allreduces(watching, db.path());
-        assert_eq!(ran(&calls, false), BTreeSet::from([NATIVE, "default"]), "the default is rehearsed");
+        assert_eq!(ran(&calls, false), BTreeSet::from([NATIVE, "default"]), "the default is warmed up");
         assert_eq!(ran(&calls, true), BTreeSet::from([NATIVE, "default"]));
         let native = calls.iter().filter(|call| call.variant == NATIVE).count();
         assert!(native * 10 > calls.len() * 9, "{native} of {} calls ran what tables hold", calls.len());

@@ -137,7 +137,7 @@ fn reports() -> String {
     table(["file", "version", "said in"], rows)
 }
 
-/// A database that has been trained once, of made-up runs.
+/// A database that has been trained once, of synthetic runs.
 struct Trained(tempfile::TempDir);
 
 thread_local! {

@@ -1,4 +1,4 @@
-//! Compares learners on made-up machines, in all groups of rows or in those that are named; on machines of other seeds
+//! Compares learners on synthetic machines, in all groups of rows or in those that are named; on machines of other seeds
 //! and for some learners where options say so:
 //! `cargo run --release -p colltune-machines --example learner -- [--quick] [--seeds=11-20] [--only=learner,uniform]
 //! [null hidden stalls ...]`. What single mechanisms of the learner are worth says

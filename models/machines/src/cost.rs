@@ -1,4 +1,4 @@
-//! What variants really cost on a made-up machine.
+//! What variants really cost on a synthetic machine.
 //!
 //! Schedules of our own cost what the simulator says of a machine that is like the one that was calibrated, but
 //! not the same; a library's algorithms what their shapes carry there; shared memory a copy or two. A smooth random
@@ -55,7 +55,7 @@ impl Costs {
         self.machine
     }
 
-    /// In ns; `None` where nothing is known of the variant by which it could be made up.
+    /// In ns; `None` where nothing is known of the variant from which a cost could be derived.
     pub fn of(&mut self, variant: &Variant, bytes: u64, nodes: u32, ppn: u32) -> Option<f64> {
         let base = match variant.name.family {
             Family::P2p => self.schedule(variant, bytes, nodes, ppn)?,

@@ -1,4 +1,4 @@
-//! One job on a made-up machine: the product's own decisions draw, the machine says what comes of it.
+//! One job on a synthetic machine: the product's own decisions draw, the machine says what comes of it.
 
 use colltune_core::catalogue::Facts;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
@@ -275,7 +275,7 @@ mod tests {
         let model = Model::initial(&site.settings, site.library, "made");
         let [one, other] = [0, 0].map(|_| play(&site, &model, Mode::Explore, 7));
         assert_eq!(one.samples, other.samples);
-        // One call in three is sampled, the others rehearse.
+        // One call in three is sampled, the others are warm-up calls.
         let per_cell = one.samples.len() as f64 / site.cells.len() as f64;
         assert!((10.0..40.0).contains(&per_cell), "{per_cell}");
         let spent: f64 = one.accounts.iter().map(|account| account.spent_ns).sum();

@@ -1,4 +1,4 @@
-//! Made-up machines with known truth, on which learners are compared.
+//! Synthetic machines with known truth, on which learners are compared.
 //!
 //! Modules stand in the order of the data: what a machine is like ([`recipe`]) becomes true costs of variants
 //! ([`field`], [`cost`], or as they were measured [`recorded`], [`site`]); its weather ([`weather`]) and its ranks'

@@ -1,4 +1,4 @@
-//! What a made-up machine and its program are like.
+//! What a synthetic machine and its program are like.
 
 use colltune_core::algorithm::simulate::{Link, Machine};
 use colltune_core::collective::Collective;

@@ -1,4 +1,4 @@
-//! A made-up machine: its cells, and what each variant truly costs there.
+//! A synthetic machine: its cells, and what each variant truly costs there.
 
 use colltune_core::algorithm::simulate::Machine;
 use colltune_core::catalogue::{self, Facts, Variant};

@@ -1,4 +1,4 @@
-//! Made-up machines whose truth is known: calls with run effects, noise and stalls, drawn as a model says.
+//! Synthetic machines whose truth is known: calls with run effects, noise and stalls, drawn as a model says.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the learner claims, on made-up machines whose truth is known.
+//! What the learner claims, on synthetic machines whose truth is known.
 
 mod generator;
 

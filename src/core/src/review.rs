@@ -22,7 +22,7 @@ pub struct Observed {
 pub struct Progress {
     /// Calls of the cell so far, sampled or not.
     pub calls: u64,
-    /// Calls that one sample costs, its rehearsals with it.
+    /// Calls that one sample costs, its warm-up calls with it.
     pub calls_per_sample: u64,
     /// Wall time since the communicator's first call of this cell.
     pub elapsed_ns: u64,
@@ -223,11 +223,11 @@ mod tests {
         };
         assert_eq!(gap_least(500, 160, strict), 50);
         assert_eq!(gap_least(500, 16, strict), LEARNING_GAP);
-        let rehearsed = Progress {
+        let warmed = Progress {
             calls_per_sample: 3,
             ..progress
         };
-        let each_costs_three = gap_least(500, 160, rehearsed);
+        let each_costs_three = gap_least(500, 160, warmed);
         assert_eq!(each_costs_three, 7);
         assert_eq!(gap_least(0, 160, progress), 1);
     }

@@ -153,7 +153,7 @@ enum Others {
     Sleep,
 }
 
-/// How many cores the ranks may run on, all together. Nodes that were made up on one machine share its cores.
+/// How many cores the ranks may run on, all together. Simulated nodes on one machine share its cores.
 fn cores_allowed(world: Comm) -> f64 {
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     let status = read("/proc/self/status");

@@ -6,7 +6,7 @@ use colltune_db::test_support::{Damage, LIBRARY, Run};
 use colltune_db::{Database, TrainOptions, train};
 use colltune_report::{Question, page, read};
 
-/// Two trainings on made-up runs, and a line of the ledger for each.
+/// Two trainings on synthetic runs, and a line of the ledger for each.
 fn database(folder: &Path) -> Database {
     std::fs::write(folder.join("colltune.toml"), "machine = \"testing\"\n").unwrap();
     let db = Database::create_or_open(folder).unwrap();

@@ -1,4 +1,4 @@
-//! Made-up ranks that exchange messages, of whose times everything is known: for tests.
+//! Synthetic ranks that exchange messages, of whose times everything is known: for tests.
 
 use crate::rows::{Round, Window};
 use crate::windows::Run;

@@ -1,4 +1,4 @@
-//! Sites of made-up databases.
+//! Sites of synthetic databases.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

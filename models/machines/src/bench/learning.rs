@@ -80,7 +80,7 @@ pub(super) fn jobs_until_near(scope: &Scope, rows: &mut Vec<Row>) {
     }
 }
 
-/// The machines that were measured, in weather that is made up.
+/// The machines that were measured, with synthetic noise.
 pub(super) fn recorded(scope: &Scope, rows: &mut Vec<Row>) {
     for machine in Recorded::ALL {
         let trial = |run_effect: f64, plan: Plan| Trial {

@@ -1,4 +1,4 @@
-//! Learners side by side on made-up machines whose truth is known; no MPI is needed.
+//! Learners side by side on synthetic machines whose truth is known; no MPI is needed.
 //!
 //! Machines, jobs and figures are those of `colltune-machines`; here they become a report.
 

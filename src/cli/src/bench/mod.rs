@@ -70,7 +70,7 @@ pub const SUITES: [Suite; 19] = [
     },
     Suite {
         name: "learner",
-        about: "learners side by side on made-up machines with known truth; no MPI is needed",
+        about: "learners side by side on synthetic machines with known truth; no MPI is needed",
         run: learner::run,
     },
     Suite {

@@ -433,7 +433,7 @@ mod tests {
         };
         let comes = schedules_ns(message, &[0; 2], 10.0, &shared(300.0));
         assert_close(comes, 100.0 + 300.0 + 2.0 * 600.0 + 100.0 + 1.0, "a turn");
-        // Made-up nodes on one core are no less apart, but take turns.
+        // Simulated nodes on one core are no less apart, but take turns.
         let nodes = Machine {
             cores: Cores {
                 per_node: 0.25,

@@ -8,7 +8,7 @@ use crate::race::{Race, Standing};
 use crate::review::{self, Observed};
 use crate::select::{Chooser, key, word};
 use crate::settings::Settings;
-use crate::thin::{next_sampled, rehearsals};
+use crate::thin::{next_sampled, warmups};
 
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership};
@@ -62,7 +62,7 @@ pub struct CellState {
     /// Key of the counter-based random numbers.
     key: u64,
     /// Calls before a sampled one that run its variant.
-    rehearsals: u64,
+    warmups: u64,
     pub(super) samples: u64,
     gap_least: u64,
     /// Draws a place in `arms`.
@@ -154,7 +154,7 @@ impl CellState {
             let is_kept = |variant| [DEFAULT, best].contains(&variant);
             weights.retain(|(variant, _)| is_kept(*variant) || !hopeless.has(model_cell, *variant));
         }
-        let rehearsals = rehearsals(weights.len(), entry.bytes.lo);
+        let warmups = warmups(weights.len(), entry.bytes.lo);
         let mut cell = CellState {
             model_cell,
             calls: 0,
@@ -165,7 +165,7 @@ impl CellState {
             best,
             told: rules.told(entry.collective, entry.bytes),
             key,
-            rehearsals,
+            warmups,
             samples: 0,
             gap_least: 1,
             chooser: Chooser::default(),
@@ -191,8 +191,8 @@ impl CellState {
         }
         match &cell.learning {
             Learning::Exploit(watch) => {
-                cell.next_sample = watch.next_sample(key, 0, rehearsals, 0);
-                cell.next_drawn = cell.next_sample - rehearsals;
+                cell.next_sample = watch.next_sample(key, 0, warmups, 0);
+                cell.next_drawn = cell.next_sample - warmups;
             }
             Learning::Explore(..) => cell.begin_late(&rules.terms.settings, agreed.spent_ppm),
             Learning::Nothing => {}
@@ -218,7 +218,7 @@ impl CellState {
         if spent_ppm <= budget_ppm {
             return;
         }
-        let gap = review::LEARNING_GAP * (self.rehearsals + 1);
+        let gap = review::LEARNING_GAP * (self.warmups + 1);
         self.gap_least = review::stretched(gap, spent_ppm, budget_ppm);
         self.plan(0, settings.samples_per_cell);
     }
@@ -361,14 +361,14 @@ impl CellState {
     /// Says which call is sampled next, after call `index` was.
     #[inline]
     pub(super) fn plan(&mut self, index: u64, samples_per_cell: u32) {
-        let (key, rehearsals) = (self.key, self.rehearsals);
+        let (key, warmups) = (self.key, self.warmups);
         self.next_sample = match &self.learning {
-            Learning::Exploit(watch) => watch.next_sample(key, index, rehearsals, self.samples),
+            Learning::Exploit(watch) => watch.next_sample(key, index, warmups, self.samples),
             Learning::Nothing | Learning::Explore(..) => {
-                next_sampled(key, index, rehearsals, samples_per_cell, self.gap_least)
+                next_sampled(key, index, warmups, samples_per_cell, self.gap_least)
             }
         };
-        self.next_drawn = self.next_sample.saturating_sub(self.rehearsals);
+        self.next_drawn = self.next_sample.saturating_sub(self.warmups);
         self.next_arm = self.drawn();
         self.keep_quiet();
     }

@@ -43,12 +43,12 @@ impl Watch {
     }
 
     /// The call that is sampled next, behind call `index`, after so many samples.
-    pub fn next_sample(&self, key: u64, index: u64, rehearsals: u64, samples: u64) -> u64 {
+    pub fn next_sample(&self, key: u64, index: u64, warmups: u64, samples: u64) -> u64 {
         let gap = match samples % 2 {
             0 => self.gap_now,
             _ => 0,
         };
-        next_sampled(key, index, rehearsals, u32::MAX, gap)
+        next_sampled(key, index, warmups, u32::MAX, gap)
     }
 
     /// Whether the pairs are compared after so many samples: after the first one, which tells what a pair costs, and
@@ -78,7 +78,7 @@ mod tests {
     use crate::race::Sample;
     use crate::select::mix;
 
-    const REHEARSALS: u64 = 2;
+    const WARMUPS: u64 = 2;
     const CALL_NS: f64 = 20_000.0;
     /// By this call nine in ten choices are left that are a tenth slower than the default.
     const LEFT_BY: u64 = 4_000;
@@ -100,9 +100,9 @@ mod tests {
         let race = Race::new([0.5, 0.5].into_iter(), DEFAULT_ARM).unwrap();
         let mut watch = Watch::new(race, 200);
         let (mut samples, mut fresh, mut default) = (0, Vec::new(), Vec::new());
-        let mut next = watch.next_sample(seed, 0, REHEARSALS, 0);
+        let mut next = watch.next_sample(seed, 0, WARMUPS, 0);
         for call in 0..calls {
-            let drawn = call + REHEARSALS >= next;
+            let drawn = call + WARMUPS >= next;
             let arm = watch.arm(seed, samples);
             if drawn && arm == DEFAULT_ARM {
                 default.push(call);
@@ -122,11 +122,11 @@ mod tests {
                 watch.race.learn(&fresh, CHOICE_ARM, call);
                 fresh.clear();
                 let allowed_ns = (CALL_NS * factor * ALLOWED) as u64;
-                if watch.judge(REHEARSALS + 1, allowed_ns) == Finding::Slower {
+                if watch.judge(WARMUPS + 1, allowed_ns) == Finding::Slower {
                     return (Some(call), default);
                 }
             }
-            next = watch.next_sample(seed, call, REHEARSALS, samples);
+            next = watch.next_sample(seed, call, WARMUPS, samples);
         }
         (None, default)
     }

@@ -2,7 +2,7 @@
 //!
 //! By top-two Thompson sampling (Russo, COLT 2016): of posterior draws of what each arm takes the best two get one more
 //! share each. They are drawn with half of the standard errors: where all are much alike beside the noise, the budget
-//! would not do for all of them. Compared on made-up cells of 20 and 60 arms and 20,000 calls: of what can be gained
+//! would not do for all of them. Compared on synthetic cells of 20 and 60 arms and 20,000 calls: of what can be gained
 //! 0.91 and 0.91 are reached, by successive halving 0.90 and 0.79; where calls vary by 50 % instead of 20 % it is 0.67
 //! and 0.67 against 0.64 and 0.20. LUCB, compared before the test allowed for what wanders, reached 0.93 and 0.89 against
 //! 0.93 and 0.92, and with that noise 0.20 and nothing.

@@ -1,4 +1,4 @@
-//! Races over made-up cells whose truth is known: what is wrongly replaced, and how much of what can be gained is.
+//! Races over synthetic cells whose truth is known: what is wrongly replaced, and how much of what can be gained is.
 
 use super::*;
 use crate::select::mix;
@@ -118,7 +118,7 @@ struct Job {
     replaced: bool,
 }
 
-const REHEARSALS: u64 = 2;
+const WARMUPS: u64 = 2;
 const BUDGET: f64 = 0.02;
 const UNIT_NS: f64 = 20_000.0;
 
@@ -137,10 +137,10 @@ fn job(cell: &Cell, then: &[f64], calls: u64, seed: u64) -> Job {
             own.iter_mut()
                 .for_each(|one| *one = dice.wander(*one, cell.wander));
         }
-        if call + REHEARSALS == next || call == 0 {
+        if call + WARMUPS == next || call == 0 {
             drawn = draw(&race, &mut dice);
         }
-        let arm = match call + REHEARSALS >= next {
+        let arm = match call + WARMUPS >= next {
             true => drawn,
             false => best,
         };
@@ -182,13 +182,13 @@ fn job(cell: &Cell, then: &[f64], calls: u64, seed: u64) -> Job {
             (best, standing) = (verdict.best, verdict.standing);
             job.replaced |= best != 0;
             let allowed_ns = elapsed_ns / (call + 1) as f64 * BUDGET;
-            let wide = (verdict.excess_ns * (REHEARSALS + 1) as f64 / allowed_ns) as u64;
+            let wide = (verdict.excess_ns * (WARMUPS + 1) as f64 / allowed_ns) as u64;
             gap = match samples < 64 && best == 0 {
-                true => wide.min(4 * (REHEARSALS + 1)),
+                true => wide.min(4 * (WARMUPS + 1)),
                 false => wide,
             };
         }
-        next = next_sampled(seed, call, REHEARSALS, 256, gap);
+        next = next_sampled(seed, call, WARMUPS, 256, gap);
     }
     Job { best, ..job }
 }

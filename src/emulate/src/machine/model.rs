@@ -52,7 +52,7 @@ pub struct Machine {
 pub struct Shape {
     pub nodes: u32,
     pub ppn: u32,
-    /// Fewer than `ppn`: ranks take turns. Less than one where nodes share cores, as made-up ones do.
+    /// Fewer than `ppn`: ranks take turns. Less than one where nodes share cores, as synthetic ones do.
     pub cores_per_node: f64,
     /// What it takes from one rank to the next on a core.
     #[serde(default)]

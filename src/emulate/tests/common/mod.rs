@@ -104,7 +104,7 @@ pub fn plain_costs(settings: &Settings) -> Costs {
     Costs::uniform(settings.work, 1.0)
 }
 
-/// A machine that was made up, with `ppn` ranks and cores on each node.
+/// A synthetic machine with `ppn` ranks and cores on each node.
 pub fn a_machine(ppn: u32) -> Machine {
     let mut machine = machine::preset("hera").expect("a preset");
     machine.shape.ppn = ppn;

@@ -150,7 +150,7 @@ pub fn read_by(engine: &Engine, sql: &str) -> (u64, u64, u64) {
     (read - before[0], left_out - before[1], columns - before[2])
 }
 
-/// A database that was trained twice on made-up runs, whose ledger knows their programs.
+/// A database that was trained twice on synthetic runs, whose ledger knows their programs.
 pub fn database() -> (TempDir, Database) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(

@@ -87,7 +87,7 @@ pub struct Machine {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cores {
-    /// Less than one where nodes share them, as made-up nodes on one machine do.
+    /// Less than one where nodes share them, as synthetic nodes on one machine do.
     pub per_node: f64,
     /// From one rank's look to the next one's.
     pub turn_ns: f64,

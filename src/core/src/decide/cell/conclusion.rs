@@ -81,7 +81,7 @@ impl CellState {
         let told = told.filter(|&place| self.is_untried(place));
         let progress = Progress {
             calls: self.calls,
-            calls_per_sample: self.rehearsals + 1,
+            calls_per_sample: self.warmups + 1,
             elapsed_ns,
             budget_ppm: match &self.learning {
                 Learning::Exploit(_) => budget.watch_ppm,
