@@ -5,7 +5,9 @@ mod common;
 use std::sync::Arc;
 
 use colltune_amr::placement::Question;
-use colltune_amr::run::{Event, MeshRun};
+use colltune_amr::placement::library::Told;
+use colltune_amr::placement::topology::Topology;
+use colltune_amr::run::{Event, MeshRun, chosen};
 use colltune_amr::telemetry::Freight;
 use colltune_emulate::axes::{Axes, Meeting, Network};
 use colltune_emulate::cost::{Costs, NoiseCosts, PhaseCosts};
@@ -363,6 +365,41 @@ fn every_policy_gives_the_owners_that_the_mini_app_gives() {
     }
     assert!(n_moves > 0);
     assert_eq!(by_leaves, 0, "the order of the leaves is not asked for");
+}
+
+/// Nodes matter to every policy, as its answer is matched to where blocks are: the emulator tells what the app knows.
+#[test]
+fn policies_that_ask_for_no_nodes_are_told_them_as_in_the_mini_app() {
+    let n_ranks = 8;
+    let machine = a_machine(2);
+    let nodes: Vec<u64> = (0..n_ranks as u64).map(|rank| rank / 2).collect();
+    let topology = Topology::new(&nodes, None);
+    let mut n_others = 0;
+    for policy in ["lpt", "lpt-swap", "round-robin", "cplx:50"] {
+        let line = format!("{SPHERE} --num_tsteps 12 --placement {policy}");
+        let settings = settings(&words(&line), n_ranks, n_ranks).unwrap();
+        let told = Told {
+            topology: Some(&topology),
+            speeds: None,
+        };
+        let app = |question: Question| chosen(&settings, question, told);
+        let placer = Placer::from_name(policy).unwrap();
+        let ours = |question: Question| placer.owners(&settings, question, &machine, None);
+        let mut app = MeshRun::with_chooser(&settings, n_ranks, Box::new(app));
+        let mut emulated = MeshRun::with_chooser(&settings, n_ranks, Box::new(ours));
+        let mut untold = MeshRun::new(&settings, n_ranks);
+        for run in [&mut app, &mut emulated, &mut untold] {
+            run.start(None, &mut |_| {}).unwrap();
+        }
+        for step in 1..=12 {
+            for run in [&mut app, &mut emulated, &mut untold] {
+                run.end_step(step, None, &mut |_| {}).unwrap();
+            }
+            assert_eq!(app.mesh.owners(), emulated.mesh.owners(), "{policy}");
+            n_others += usize::from(app.mesh.owners() != untold.mesh.owners());
+        }
+    }
+    assert!(n_others > 0, "nodes made no difference");
 }
 
 /// One of four nodes takes four times as long. Who is told gives it less to do; who heeds no speeds does as ever.
