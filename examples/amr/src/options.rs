@@ -132,7 +132,7 @@ pub struct Options {
     /// Stages between checksums; 0 for none.
     #[arg(long, default_value_t = 5)]
     pub checksum_freq: u64,
-    /// Points of the stencil: 7, 27, or 0 for different work per variable, of which the first is conserved.
+    /// Points of the stencil: 7 or 27.
     #[arg(long, default_value_t = 7)]
     pub stencil: u8,
     /// Checksums may differ by 10^-error_tol from one to the next [default: 8; 12 for euler].

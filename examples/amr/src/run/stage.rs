@@ -11,7 +11,7 @@ use crate::exchange::intake::{Givers, Variable};
 use crate::exchange::{Arrived, Task};
 use crate::settings::Work;
 use crate::stencil::between::average_between;
-use crate::stencil::{Points, average, mixed, reciprocal};
+use crate::stencil::{Points, average, reciprocal};
 use crate::telemetry::Phase;
 
 /// The orders of the axes that `--permute` goes through.
@@ -146,32 +146,16 @@ impl Run<'_> {
         let _compute = self.clock().during(Phase::Compute);
         let (shape, machine) = (self.settings.shape, self.machine);
         let n = self.n_stages;
-        let (seven, twenty_seven) = (reciprocal(7, n), reciprocal(27, n));
+        let (points, factor) = match self.settings.work {
+            Work::SevenWithGhosts => (Points::Seven, reciprocal(7, n)),
+            _ => (Points::TwentySeven, reciprocal(27, n)),
+        };
         for (nth, &slot) in self.own.iter().enumerate() {
             let of_block = Instant::now();
             let pace = self.slowness.begin();
             let (field, scratch) = (&mut self.blocks.field, &mut self.scratch);
-            match self.settings.work {
-                Work::Mixed => {
-                    let factors = [seven, twenty_seven];
-                    mixed::update(machine, shape, factors, var, field.block_mut(slot), scratch);
-                }
-                Work::SevenWithGhosts => {
-                    let cells = field.var_mut(slot, var);
-                    average(machine, Points::Seven, shape, seven, cells, scratch);
-                }
-                _ => {
-                    let cells = field.var_mut(slot, var);
-                    average(
-                        machine,
-                        Points::TwentySeven,
-                        shape,
-                        twenty_seven,
-                        cells,
-                        scratch,
-                    );
-                }
-            }
+            let cells = field.var_mut(slot, var);
+            average(machine, points, shape, factor, cells, scratch);
             let leaf = self.mesh.leaves()[self.own_leaves[nth]];
             let cells = self.blocks.field.var(slot, var);
             cost::iterate(cells, self.settings.cost.iterations(leaf, || false));

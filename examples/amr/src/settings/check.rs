@@ -58,16 +58,10 @@ pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
     if let Some((name, _)) = counts.into_iter().find(|(_, n)| *n == Some(0)) {
         return Err(Refusal::new(format!("--{name} is at least 1")));
     }
-    if ![0, 7, 27].contains(&options.stencil) {
+    if ![7, 27].contains(&options.stencil) {
         let n = options.stencil;
         return Err(Refusal::new(format!(
-            "--stencil {n}: 7, 27 or 0 are possible"
-        )));
-    }
-    if options.stencil == 0 && options.num_vars < 8 {
-        let n = options.num_vars;
-        return Err(Refusal::new(format!(
-            "--stencil 0 needs at least 8 variables, not {n}"
+            "--stencil {n}: 7 or 27 are possible; miniAMR's mixture, 0, is not"
         )));
     }
     if options

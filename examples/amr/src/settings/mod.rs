@@ -101,7 +101,7 @@ impl Settings {
                 ghosts: match work {
                     // Seven points need no stored ghosts: see `exchange::intake`.
                     Work::Seven => 0,
-                    Work::SevenWithGhosts | Work::TwentySeven | Work::Mixed => 1,
+                    Work::SevenWithGhosts | Work::TwentySeven => 1,
                     Work::Euler => physics::GHOSTS,
                 },
                 n_vars: match work {
@@ -203,7 +203,7 @@ impl Settings {
         let any_order = self.options.permute || self.options.code != 0;
         match self.work {
             Work::Seven | Work::Euler => Reach::Faces,
-            Work::TwentySeven | Work::Mixed if !any_order => Reach::Corners,
+            Work::TwentySeven if !any_order => Reach::Corners,
             _ => Reach::AnyOrder,
         }
     }
@@ -229,7 +229,6 @@ impl Settings {
         match self.work {
             Work::Seven | Work::SevenWithGhosts => true,
             Work::TwentySeven => self.options.num_refine == 0 || self.options.uniform_refine == 1,
-            Work::Mixed => var == 0,
             // Mass and energy; walls push on the momenta, and an open face lets all out.
             Work::Euler => [0, 4].contains(&var) && self.options.boundary != BoundaryName::Outflow,
         }
@@ -299,8 +298,7 @@ fn refine_rings(options: &Options, work: Work) -> u32 {
 }
 
 fn sweeps(options: &Options, work: Work) -> Result<Sweeps, Refusal> {
-    let by_axis =
-        matches!(work, Work::TwentySeven | Work::Mixed) || options.compat || options.permute;
+    let by_axis = work == Work::TwentySeven || options.compat || options.permute;
     match options.exchange {
         None if by_axis => Ok(Sweeps::ByAxis),
         None | Some(ExchangeName::AtOnce) if !by_axis => Ok(Sweeps::AtOnce),

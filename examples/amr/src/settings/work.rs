@@ -10,8 +10,6 @@ pub enum Work {
     /// The same with ghosts, which messages of `--code` 1 and 2 carry along.
     SevenWithGhosts,
     TwentySeven,
-    /// Another kind of work for each of four variables: see [`crate::stencil::mixed`].
-    Mixed,
     /// The Euler equations instead of a stencil.
     Euler,
 }
@@ -21,7 +19,6 @@ pub(super) fn work(options: &Options) -> Work {
         (PhysicsName::Euler, _) => Work::Euler,
         (_, 7) if options.code == 0 => Work::Seven,
         (_, 7) => Work::SevenWithGhosts,
-        (_, 27) => Work::TwentySeven,
-        _ => Work::Mixed,
+        _ => Work::TwentySeven,
     }
 }

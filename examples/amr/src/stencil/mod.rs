@@ -7,8 +7,6 @@
 
 pub mod between;
 
-pub mod mixed;
-
 use crate::shape::BlockShape;
 
 /// A stencil's inner loop is compiled for several instruction sets, and the best one is chosen when

@@ -57,7 +57,7 @@ pub const SCHEMA: u32 = 2;
 #[serde(deny_unknown_fields)]
 pub struct Costs {
     pub schema: u32,
-    /// What was computed: `seven`, `seven_with_ghosts`, `twenty_seven`, `mixed` or `euler`.
+    /// What was computed: `seven`, `seven_with_ghosts`, `twenty_seven` or `euler`.
     pub kernel: String,
     /// Where the numbers come from.
     pub source: String,
@@ -299,7 +299,6 @@ pub fn kernel_name(kernel: Kernel) -> &'static str {
         Kernel::Seven => "seven",
         Kernel::SevenWithGhosts => "seven_with_ghosts",
         Kernel::TwentySeven => "twenty_seven",
-        Kernel::Mixed => "mixed",
         Kernel::Euler => "euler",
     }
 }
