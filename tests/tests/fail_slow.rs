@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// Blocks of a gas, 8^3 cells each, on two levels.
 const BLAST: &str = "--physics euler --nx 8 --ny 8 --nz 8 --npx 2 --npy 2 --npz 2 --num_refine 1 --refine_freq 10 \
-    --sedov_centre .3 .4 .2 --checksum_freq 2";
+    --refine_buffer 0 --sedov_centre .3 .4 .2 --checksum_freq 2";
 /// The same number of blocks on each of two ranks.
 const EVEN: &str = "--physics euler --nx 8 --ny 8 --nz 8 --npx 2 --npy 2 --npz 2 --num_refine 0 \
     --sedov_centre .3 .4 .2 --checksum_freq 2";

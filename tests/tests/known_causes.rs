@@ -12,7 +12,7 @@ const MANY_SMALL_BLOCKS: &str = "--nx 4 --ny 4 --nz 4 --num_vars 20 --init_x 8 -
     --npz 2 --num_refine 0 --num_tsteps 6 --stages_per_ts 4 --checksum_freq 4 --stencil 27 --exchange by_axis";
 /// Blocks of a gas on two levels, over so many steps that each rank is seen several times where it is.
 const BLAST: &str = "--physics euler --nx 8 --ny 8 --nz 8 --npx 2 --npy 1 --npz 1 --init_x 1 --init_y 2 --init_z 2 \
-    --num_refine 1 --refine_freq 20 --sedov_centre .5 .4 .2 --checksum_freq 2 --num_tsteps 400";
+    --num_refine 1 --refine_freq 20 --refine_buffer 0 --sedov_centre .5 .4 .2 --checksum_freq 2 --num_tsteps 400";
 
 fn json(question: &str, folder: &Path) -> Value {
     let mut command = Command::new(command());

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// A blast wave with two levels of refinement.
 const BLAST: &str = "--physics euler --nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 --num_refine 2 --refine_freq 5 \
-    --sedov_centre .3 .4 .2 --checksum_freq 2 --cost level";
+    --refine_buffer 0 --sedov_centre .3 .4 .2 --checksum_freq 2 --cost level";
 
 /// Stencils with a sweep for each axis.
 const BY_AXIS: &str = "--nx 4 --ny 4 --nz 4 --num_vars 4 --comm_vars 2 --npx 2 --npy 2 --npz 2 --num_refine 1 \

@@ -28,7 +28,7 @@ const PROBLEMS: [Problem; 2] = [
     Problem {
         name: "blast wave",
         arguments: "--physics euler --nx 8 --ny 8 --nz 8 --npx 2 --npy 2 --npz 2 --num_refine 2 --refine_freq 10 \
-                    --sedov_centre .3 .4 .2 --checksum_freq 4",
+                    --refine_buffer 0 --sedov_centre .3 .4 .2 --checksum_freq 4",
         steps: [240, 60],
     },
     Problem {
