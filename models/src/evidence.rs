@@ -1,8 +1,8 @@
 //! What recorded calls say about variants, reduced to sufficient statistics.
 //!
 //! Records of all ranks become a [`Call`]; the calls of one run at one shape become one [`Evidence`] for each
-//! variant. Evidence is kept for ever and is all that a training reads, so a training's time does not grow
-//! with the number of records.
+//! variant. Evidence is all that a training reads, and of old runs ever less is kept ([`crate::thinning`]), so a training's
+//! time hardly grows with the number of records and runs.
 
 mod reduce;
 mod round;

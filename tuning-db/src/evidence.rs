@@ -1,17 +1,21 @@
-//! Evidence: what each run says of each variant, kept for ever; all that a training reads.
+//! Evidence: what each run says of each variant; all that a training reads.
 //!
 //! `DB/KEY/evidence/*.parquet` are immutable. Their footer (key `colltune.runs`) lists the runs that they speak of, each
 //! with the records behind it (its [`Coverage`]); a row names its run by its place there. So a trainer may be killed
 //! anywhere: what is on disk twice is known by what it covers, and counts once; what is not there yet is reduced by the
 //! next training from the raw records. Names of collectives and variants are words, so that a catalogue of another
 //! version loses nothing. Many small files are joined into one now and then.
+//!
+//! Of old runs ever fewer are learned from ([`thin`]). The others' rows go, and their entries in the footers stay: what was
+//! learned once is known for ever, and not reduced from raw records again.
 
 mod columns;
 mod rows;
 mod run;
+mod thin;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use colltune_core::context::DataKey;
 use colltune_core::library::Library;
@@ -22,7 +26,7 @@ use rows::Gathering;
 use run::Stored;
 
 pub(crate) use run::Fresh;
-pub use run::{Run, Said};
+pub use run::{Run, Said, Standing};
 
 use crate::check_word::check_word;
 use crate::coverage::Coverage;
@@ -40,6 +44,9 @@ const SCHEMA_KEY: &str = "colltune.evidence";
 /// So many files of less than so many bytes become one.
 const SMALL_FILES_MAX: usize = 16;
 const SMALL_FILE_BYTES: u64 = 8 << 20;
+/// What one training rewrites of files at most, and how much of it at a time: in memory it takes ten times as much.
+const REWRITTEN_BYTES_MAX: u64 = 64 << 20;
+const JOINED_BYTES: u64 = 16 << 20;
 
 /// The evidence of one library, by what it covers; rows are on disk until somebody asks for them.
 pub struct Store {
@@ -60,15 +67,8 @@ impl Store {
     ) -> Result<Store, DbError> {
         let mut files = Vec::new();
         for path in partition::list(&db.evidence(key))? {
-            let bytes = path.metadata().map_or(0, |metadata| metadata.len());
             match runs_of(&path) {
-                Ok(runs) => files.push(Stored {
-                    superseded: vec![false; runs.len()],
-                    counts: vec![true; runs.len()],
-                    path,
-                    bytes,
-                    runs,
-                }),
+                Ok(runs) => files.push(Stored::new(path, runs)),
                 Err(error) => warnings.push(format!("failed to {error}; it is left out")),
             }
         }
@@ -116,26 +116,34 @@ impl Store {
         for (file, place) in lost {
             self.files[file].superseded[place] = true;
         }
+        thin::thin(&mut self.files);
         let Store {
             files,
             owners,
             dropped,
         } = self;
         for file in files {
-            let runs = file.runs.iter().zip(&file.superseded);
-            let counts = runs.map(|(run, superseded)| {
-                !superseded && !dropped.has(&run.job) && owners.counts(run.owner, &run.job)
+            let counts = (0..file.runs.len()).map(|place| {
+                let run = &file.runs[place];
+                let is_wanted = !dropped.has(&run.job) && owners.counts(run.owner, &run.job);
+                file.keeps_rows(place) && is_wanted
             });
             file.counts = counts.collect();
         }
     }
 
-    /// Every run of which nothing else speaks, each with whether it counts.
-    pub fn all_runs(&self) -> impl Iterator<Item = (&Run, bool)> {
+    /// Every run of which nothing else speaks, each with what it is to a training.
+    pub fn all_runs(&self) -> impl Iterator<Item = (&Run, Standing)> {
         self.files.iter().flat_map(|file| {
-            let runs = file.runs.iter().zip(&file.counts).zip(&file.superseded);
-            let runs = runs.filter(|(_, superseded)| !**superseded);
-            runs.map(|((run, counts), _)| (run, *counts))
+            let places = (0..file.runs.len()).filter(|&place| !file.superseded[place]);
+            places.map(|place| {
+                let standing = match (file.counts[place], file.thinned[place]) {
+                    (true, _) => Standing::Counts,
+                    (false, true) => Standing::Thinned,
+                    (false, false) => Standing::LeftOut,
+                };
+                (&file.runs[place], standing)
+            })
         })
     }
 
@@ -228,17 +236,12 @@ impl Store {
             table::write(file, "evidence", footer, columns)
         })?;
         self.files.retain(|file| file.path != path);
-        self.files.push(Stored {
-            bytes: path.metadata().map_or(0, |metadata| metadata.len()),
-            superseded: vec![false; runs.len()],
-            counts: vec![true; runs.len()],
-            path,
-            runs,
-        });
+        self.files.push(Stored::new(path, runs));
         Ok(())
     }
 
-    /// Joins small files where there are many, and leaves out what no longer counts.
+    /// Joins small files where there are many, and rewrites those of which most may go. Files of which all may go are not
+    /// read; of the others no more than so many bytes are in one training.
     ///
     /// Errors: as [`Store::publish`]; a file that cannot be read or removed stays, with a warning.
     pub fn compact(
@@ -247,11 +250,18 @@ impl Store {
         key: &DataKey,
         warnings: &mut Vec<String>,
     ) -> Result<(), DbError> {
-        let small = |file: &Stored| file.bytes < SMALL_FILE_BYTES;
-        if self.files.iter().filter(|file| small(file)).count() <= SMALL_FILES_MAX {
-            return Ok(());
-        }
-        self.join(db, key, small, warnings)
+        let is_small = |file: &Stored| file.bytes < SMALL_FILE_BYTES;
+        let are_many = self.files.iter().filter(|file| is_small(file)).count() > SMALL_FILES_MAX;
+        let mut left = REWRITTEN_BYTES_MAX;
+        let wanted = self.files.iter().filter(|file| {
+            let (kept, spare) = file.kept_and_spare();
+            let cost = if kept > 0 { file.bytes } else { 0 };
+            let wanted = (spare > kept || are_many && is_small(file)) && cost <= left;
+            left -= if wanted { cost } else { 0 };
+            wanted
+        });
+        let wanted: Vec<PathBuf> = wanted.map(|file| file.path.clone()).collect();
+        self.join(db, key, &wanted, warnings)
     }
 
     /// Removes for good what files say of these jobs.
@@ -269,30 +279,54 @@ impl Store {
                 *superseded |= jobs.has(&run.job);
             }
         }
-        let speaks = |file: &Stored| file.runs.iter().any(|run| jobs.has(&run.job));
-        self.join(db, key, speaks, warnings)
+        let speaks = |file: &&Stored| file.runs.iter().any(|run| jobs.has(&run.job));
+        let wanted = self.files.iter().filter(speaks);
+        let wanted: Vec<PathBuf> = wanted.map(|file| file.path.clone()).collect();
+        self.join(db, key, &wanted, warnings)
     }
 
-    /// Makes some files one, without what something else speaks of.
+    /// Makes some files fewer, without what something else speaks of and without the rows that may go.
     fn join(
         &mut self,
         db: &Database,
         key: &DataKey,
-        wanted: impl Fn(&Stored) -> bool,
+        wanted: &[PathBuf],
         warnings: &mut Vec<String>,
     ) -> Result<(), DbError> {
-        let mut joined = Joined::default();
-        let mut paths = Vec::new();
-        for file in self.files.iter().filter(|file| wanted(file)) {
-            match joined.add(file) {
-                Ok(()) => paths.push(file.path.clone()),
-                Err(error) => {
-                    let error = unreadable(&file.path)(error);
-                    warnings.push(format!("failed to {error}; it is left alone"));
+        let mut wanted = wanted;
+        while !wanted.is_empty() {
+            let mut joined = Joined::new();
+            let mut paths = Vec::new();
+            let mut bytes = 0;
+            while let Some((path, rest)) = wanted.split_first().filter(|_| bytes < JOINED_BYTES) {
+                wanted = rest;
+                let Some(file) = self.files.iter().find(|file| file.path == *path) else {
+                    continue;
+                };
+                bytes += file.bytes;
+                match joined.add(file) {
+                    Ok(()) => paths.push(path.clone()),
+                    Err(error) => {
+                        let error = unreadable(path)(error);
+                        warnings.push(format!("failed to {error}; it is left alone"));
+                    }
                 }
             }
+            self.replace(db, key, joined, &paths, warnings)?;
         }
-        let Joined { runs, columns } = joined;
+        self.judge();
+        Ok(())
+    }
+
+    /// Puts one file in the place of others, which go when it is there.
+    fn replace(
+        &mut self,
+        db: &Database,
+        key: &DataKey,
+        Joined { runs, columns }: Joined,
+        paths: &[PathBuf],
+        warnings: &mut Vec<String>,
+    ) -> Result<(), DbError> {
         let columns = columns
             .iter()
             .map(|(name, kind, values)| Column::new(name, *kind, move || values.clone()));
@@ -303,17 +337,16 @@ impl Store {
         for path in paths {
             // The file that holds them all may have one's name, where it holds nothing else.
             let newest = self.files.last().filter(|_| is_left);
-            let is_new = newest.is_some_and(|file| file.path == path);
-            if !is_new && let Err(error) = db.remove(&path) {
+            let is_new = newest.is_some_and(|file| file.path == *path);
+            if !is_new && let Err(error) = db.remove(path) {
                 warnings.push(format!("failed to remove {}: {error}", path.display()));
             }
-            self.files.retain(|file| is_new || file.path != path);
+            self.files.retain(|file| is_new || file.path != *path);
         }
-        self.judge();
         Ok(())
     }
 
-    /// Reads every row that counts.
+    /// Reads every row that counts. A file without any is not opened.
     ///
     /// A file that cannot be read is left out, with a warning.
     pub fn read(&self, library: Library, warnings: &mut Vec<String>) -> Said {
@@ -330,7 +363,8 @@ impl Store {
         let places = jobs.iter().zip(0..);
         let places: HashMap<&str, u32> = places.map(|((_, job), place)| (*job, place)).collect();
         let mut said = Gathering::default();
-        for file in &self.files {
+        let counting = |file: &&Stored| file.counts.contains(&true);
+        for file in self.files.iter().filter(counting) {
             let wanted = file.runs.iter().zip(&file.counts);
             let wanted: Vec<Option<u32>> = wanted
                 .map(|(run, &counts)| places.get(run.job.as_str()).copied().filter(|_| counts))

@@ -4,7 +4,7 @@
 //! was reduced from them stays, and what came later is reduced apart from it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use colltune_core::component;
@@ -13,7 +13,7 @@ use colltune_core::context::{COLUMNS, DataKey};
 use crate::coverage::Coverage;
 use crate::database::{Database, DbError};
 use crate::evidence::{Fresh, Run, Store};
-use crate::partition::{self, Columns, Held, Piece};
+use crate::partition::{self, Columns, Footers, Held, Piece};
 use crate::reduce::{Names, Observation, Reader, observation, reduce_run};
 
 /// Rows of evidence that are gathered before they become a file.
@@ -39,13 +39,12 @@ pub(crate) fn reduce_new(
     db: &Database,
     key: &DataKey,
     store: &mut Store,
-    running: Vec<Piece>,
+    (footers, running): (&Footers, Vec<Piece>),
     warnings: &mut Vec<String>,
     progress: &dyn Fn(&str),
 ) -> Result<(), DbError> {
-    let paths = partition::list(&db.data(key))?;
     let mut names = Names::new(key.library);
-    let mut open = runs_to_reduce(&paths, store, &running, warnings);
+    let mut open = runs_to_reduce(footers, store, &running);
     let mut fresh: Vec<Fresh> = Vec::new();
     let mut of_running: HashMap<String, Vec<Piece>> = HashMap::new();
     for piece in running {
@@ -54,10 +53,9 @@ pub(crate) fn reduce_new(
             .or_default()
             .push(piece);
     }
-    for (place, path) in paths.iter().enumerate() {
+    for (place, (path, held)) in footers.iter().enumerate() {
         let here = open.values().filter(|run| run.last == place).count();
-        let wanted = |held: &[Held]| held.iter().any(|held| open.contains_key(&held.job));
-        if open.is_empty() || !partition::held(path).is_ok_and(|held| wanted(&held)) {
+        if !held.iter().any(|held| open.contains_key(&held.job)) {
             continue;
         }
         progress(&format!("{key}: reducing the records of {here} runs"));
@@ -96,22 +94,16 @@ pub(crate) fn reduce_new(
 
 /// The runs with records that no evidence covers, and those that go on.
 fn runs_to_reduce(
-    paths: &[PathBuf],
+    footers: &Footers,
     store: &Store,
     running: &[Piece],
-    warnings: &mut Vec<String>,
 ) -> BTreeMap<String, Gathered> {
     let mut raw: BTreeMap<String, (Coverage, usize)> = BTreeMap::new();
-    for (place, path) in paths.iter().enumerate() {
-        match partition::held(path) {
-            Ok(held) => {
-                for held in held {
-                    let (coverage, last) = raw.entry(held.job).or_default();
-                    coverage.add(held.rank, held.first, held.first + held.count);
-                    *last = place;
-                }
-            }
-            Err(error) => warnings.push(format!("failed to {error}; it is left out")),
+    for (place, held) in footers.values().enumerate() {
+        for held in held {
+            let (coverage, last) = raw.entry(held.job.clone()).or_default();
+            coverage.add(held.rank, held.first, held.first + held.count);
+            *last = place;
         }
     }
     let covered = store.covered();
@@ -243,8 +235,12 @@ fn finish(
     if !provisional && gathered.covers.is_empty() {
         return None;
     }
+    // No run began after its records were there: a clock that is ahead would make it the newest for ever.
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = now.map_or(u64::MAX, |now| now.as_millis() as u64);
     let run = Run {
         held: gathered.covers.to_string(),
+        started_unix_ms: gathered.run.started_unix_ms.min(now),
         provisional,
         ..gathered.run
     };
@@ -265,17 +261,16 @@ fn word(header: &colltune_core::record::Header, name: &str) -> String {
 
 /// Removes raw partitions that are older than they are kept, where evidence on disk covers all their records.
 /// Returns how many.
-///
-/// Errors: `Io` for a folder that cannot be read. A partition that cannot be read or removed stays.
+/// One that cannot be removed stays.
 pub(crate) fn remove_old(
     db: &Database,
-    key: &DataKey,
+    footers: &Footers,
     store: &Store,
     keep: Option<Duration>,
     warnings: &mut Vec<String>,
-) -> Result<u64, DbError> {
+) -> u64 {
     let Some(before) = keep.and_then(|keep| SystemTime::now().checked_sub(keep)) else {
-        return Ok(0);
+        return 0;
     };
     let covered = store.covered();
     let is_safe = |held: &Held| {
@@ -289,14 +284,14 @@ pub(crate) fn remove_old(
         written.is_ok_and(|written| written <= before)
     };
     let mut removed = 0;
-    for path in partition::list(&db.data(key))? {
-        if !is_old(&path) || !partition::held(&path).is_ok_and(|held| held.iter().all(is_safe)) {
+    for (path, held) in footers {
+        if !is_old(path) || !held.iter().all(is_safe) {
             continue;
         }
-        match db.remove(&path) {
+        match db.remove(path) {
             Ok(()) => removed += 1,
             Err(error) => warnings.push(format!("failed to remove {}: {error}", path.display())),
         }
     }
-    Ok(removed)
+    removed
 }

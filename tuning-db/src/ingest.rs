@@ -18,7 +18,7 @@ use crate::evidence::Store;
 use crate::folder::Folder;
 use crate::lock::Lock;
 use crate::owners::Owners;
-use crate::partition::{self, Piece};
+use crate::partition::{self, Footers, Piece};
 use crate::trace::{Accepts, Entry, Trace, examine};
 use crate::{quarantine, runs, users, write};
 
@@ -47,6 +47,8 @@ pub(crate) struct Ingested {
     pub report: IngestReport,
     /// What running jobs recorded so far.
     pub running: BTreeMap<DataKey, Vec<Piece>>,
+    /// What the raw data of each key hold now.
+    pub footers: BTreeMap<DataKey, Footers>,
 }
 
 /// Takes what is new. The lock shows that nobody else does; `stores` is the evidence that is there.
@@ -69,7 +71,12 @@ pub(crate) fn ingest(
     let mut ingested = Ingested::default();
     let report = &mut ingested.report;
     let owners = Owners::of(db, &mut report.warnings)?;
-    let mut known = known(db, stores, report)?;
+    let footers = &mut ingested.footers;
+    for key in stores.keys() {
+        let of_key = partition::footers(&db.data(key), &mut report.warnings)?;
+        footers.insert(key.clone(), of_key);
+    }
+    let mut known = known(stores, footers);
     let mut waiting: BTreeMap<DataKey, Batch> = BTreeMap::new();
     let mut unreadable: BTreeMap<u32, u64> = BTreeMap::new();
     let incoming = db.make_folder(&db.incoming())?;
@@ -114,7 +121,9 @@ pub(crate) fn ingest(
                 batch.add(name, *trace, of_key, report);
                 if batch.records >= PARTITION_RECORDS {
                     progress(&format!("writing {} records of {key}", batch.records));
-                    std::mem::take(batch).publish(db, &incoming, &key, report, progress)?;
+                    let batch = std::mem::take(batch);
+                    let new = batch.publish(db, &incoming, &key, report, progress)?;
+                    footers.entry(key).or_default().extend(new);
                 }
             }
             Entry::Refused(reason) => refuse(db, &incoming, name, reason, report),
@@ -130,7 +139,8 @@ pub(crate) fn ingest(
     }
     for (key, batch) in waiting {
         progress(&format!("writing {} records of {key}", batch.records));
-        batch.publish(db, &incoming, &key, report, progress)?;
+        let new = batch.publish(db, &incoming, &key, report, progress)?;
+        footers.entry(key).or_default().extend(new);
     }
     for (owner, files) in unreadable {
         report.warnings.push(format!(
@@ -183,10 +193,9 @@ impl Known {
 }
 
 fn known(
-    db: &Database,
     stores: &BTreeMap<DataKey, Store>,
-    report: &mut IngestReport,
-) -> Result<BTreeMap<DataKey, Known>, DbError> {
+    footers: &BTreeMap<DataKey, Footers>,
+) -> BTreeMap<DataKey, Known> {
     let mut known = BTreeMap::new();
     for (key, store) in stores {
         let of_key: &mut Known = known.entry(key.clone()).or_default();
@@ -195,21 +204,17 @@ fn known(
             let all = &mut of_key.run(job, owners.get(job).copied()).coverage;
             covered.iter().for_each(|one| all.join(one));
         }
-        for path in partition::list(&db.data(key))? {
-            match partition::held(&path) {
-                Ok(traces) => {
-                    for held in traces {
-                        let all = &mut of_key.run(&held.job, held.owner).coverage;
-                        all.add(held.rank, held.first, held.first + held.count);
-                    }
-                }
-                Err(error) => report
-                    .warnings
-                    .push(format!("failed to {error}; it is left out")),
-            }
+        for held in footers
+            .get(key)
+            .into_iter()
+            .flat_map(Footers::values)
+            .flatten()
+        {
+            let all = &mut of_key.run(&held.job, held.owner).coverage;
+            all.add(held.rank, held.first, held.first + held.count);
         }
     }
-    Ok(known)
+    known
 }
 
 fn entries(folder: &Folder) -> Result<Vec<OsString>, DbError> {
@@ -283,6 +288,7 @@ impl Batch {
         self.done.push((name.to_owned(), damage));
     }
 
+    /// Returns what the new partition holds.
     fn publish(
         self,
         db: &Database,
@@ -290,9 +296,11 @@ impl Batch {
         key: &DataKey,
         report: &mut IngestReport,
         progress: &dyn Fn(&str),
-    ) -> Result<(), DbError> {
+    ) -> Result<Footers, DbError> {
+        let mut new = Footers::new();
         if !self.pieces.is_empty() {
-            partition::publish(db, key, &self.pieces)?;
+            let (path, held) = partition::publish(db, key, &self.pieces)?;
+            new.insert(path, held);
         }
         progress(&format!("removing {} traces of {key}", self.done.len()));
         for (name, damage) in self.done {
@@ -309,6 +317,6 @@ impl Batch {
                 },
             }
         }
-        Ok(())
+        Ok(new)
     }
 }

@@ -12,8 +12,8 @@
 //! DB/quarantine/         refused traces, each with NAME.reason
 //! DB/KEY/data/           *.parquet, immutable: raw records, for as long as the site keeps them (`keep_raw`); each lists
 //!                        in its footer the traces that it holds
-//! DB/KEY/evidence/       *.parquet, immutable: what each run says of each variant, for ever; each lists in its footer
-//!                        the runs that it speaks of, with the records behind them
+//! DB/KEY/evidence/       *.parquet, immutable: what each run says of each variant, of old runs ever fewer; each lists in
+//!                        its footer the runs that it speaks of, with the records behind them
 //! DB/KEY/generations/NNNNNN/  probabilities.json, cells.json, meta.json
 //! DB/KEY/verdicts.json   what whole programs said of the choices, and what that vetoes
 //! DB/KEY/CURRENT         the number of the generation in force

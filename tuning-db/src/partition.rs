@@ -4,6 +4,7 @@
 //! holds (key `colltune.traces`), in the order of its rows: a trace that is found again in `incoming/` after a crash is
 //! known by it. Partitions of earlier versions lack columns; those are unknown then.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -54,6 +55,9 @@ pub struct Piece {
     pub records: Vec<Record>,
 }
 
+/// What the footers of a folder's partitions say, by name: a training opens each once.
+pub(crate) type Footers = BTreeMap<PathBuf, Vec<Held>>;
+
 /// What is reduced to evidence, column by column; all are equally long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
@@ -103,14 +107,34 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
     Ok(paths)
 }
 
-/// Publishes a partition; returns where. Its name begins with the time of its first run and ends
+/// Opens the footers of a folder's partitions. What cannot be read is left out, with a warning.
+///
+/// Errors: as [`list`].
+pub(crate) fn footers(folder: &Path, warnings: &mut Vec<String>) -> Result<Footers, DbError> {
+    let mut footers = Footers::new();
+    for path in list(folder)? {
+        match held(&path) {
+            Ok(held) => {
+                footers.insert(path, held);
+            }
+            Err(error) => warnings.push(format!("failed to {error}; it is left out")),
+        }
+    }
+    Ok(footers)
+}
+
+/// Publishes a partition; returns where, and what it holds. Its name begins with the time of its first run and ends
 /// with a check word over what it holds.
 ///
 /// Errors: `Io` and `Parquet` (a full disk, for one); nothing is left behind then.
-pub fn publish(db: &Database, key: &DataKey, pieces: &[Piece]) -> Result<PathBuf, DbError> {
+pub fn publish(
+    db: &Database,
+    key: &DataKey,
+    pieces: &[Piece],
+) -> Result<(PathBuf, Vec<Held>), DbError> {
     let folder = db.make_folder(&db.data(key))?;
-    let held: Vec<Held> = pieces.iter().map(Piece::held).collect();
-    let held = serde_json::to_string(&held).expect("numbers and names");
+    let traces: Vec<Held> = pieces.iter().map(Piece::held).collect();
+    let held = serde_json::to_string(&traces).expect("numbers and names");
     let started = pieces
         .iter()
         .map(|piece| piece.header.started_unix_ms)
@@ -121,7 +145,7 @@ pub fn publish(db: &Database, key: &DataKey, pieces: &[Piece]) -> Result<PathBuf
     publish_table(&folder, &name, |file| {
         table::write(file, "record", vec![(TRACES_KEY, held)], &columns(pieces))
     })?;
-    Ok(folder.path().join(name))
+    Ok((folder.path().join(name), traces))
 }
 
 /// Writes a table under another name and moves it to its place.

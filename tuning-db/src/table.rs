@@ -107,6 +107,18 @@ impl Kind {
         }
     }
 
+    /// A column without a row.
+    pub fn none(self) -> Values {
+        match self {
+            Kind::Long | Kind::Growing => Values::Long(Vec::new()),
+            Kind::Unknown => Values::Unknown(Vec::new()),
+            Kind::Int => Values::Int(Vec::new()),
+            Kind::Float => Values::Float(Vec::new()),
+            Kind::Word => Values::Word(Vec::new()),
+            Kind::Bool => Values::Bool(Vec::new()),
+        }
+    }
+
     fn declaration(self) -> (&'static str, &'static str) {
         match self {
             Kind::Long | Kind::Growing => ("REQUIRED INT64", " (INTEGER(64, false))"),

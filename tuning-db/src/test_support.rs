@@ -189,9 +189,14 @@ impl Run {
     }
 }
 
-/// Puts the evidence of many settled runs into a database, as their trainings would have left it; returns how many rows.
+/// Of the runs of a made history, nodes and ranks on each.
+const LAYOUTS: [(u32, u32); 5] = [(1, 8), (2, 8), (4, 2), (4, 8), (8, 8)];
+
+/// Puts the evidence of many settled runs into a database, as their trainings would have left it; returns how many rows
+/// that was before old runs were thinned.
 ///
-/// Each run has met `cells` cells with `variants` variants of each, and recorded `records` records.
+/// Each run has met `cells` cells with `variants` variants of each, and recorded `records` records. They are of 8 users on
+/// 5 layouts, drawn by their numbers.
 pub fn write_history(
     db: &Database,
     runs: u64,
@@ -202,16 +207,18 @@ pub fn write_history(
     let key = DataKey::from(LIBRARY);
     let names = Names::new(LIBRARY);
     let mut store = Store::open(db, &key, &mut Vec::new())?;
+    let layout = |run: u64| LAYOUTS[(mix(run, 5) % LAYOUTS.len() as u64) as usize];
     let rows = |run: u64| -> Vec<Row> {
+        let (nodes, ppn) = layout(run);
         let calls = records / (cells * u64::from(variants));
         let of_cell = |cell: u64| {
             let collective = COLLECTIVES[(cell % COLLECTIVES.len() as u64) as usize];
             let shape = Shape {
                 collective,
                 message_bytes: 8 << (cell / COLLECTIVES.len() as u64 % 18),
-                nodes: 4,
-                ppn: 2,
-                n_ranks: 8,
+                nodes,
+                ppn,
+                n_ranks: nodes * ppn,
             };
             (0..variants).map(move |variant| {
                 let noise = normal(run, cell * 64 + u64::from(variant));
@@ -243,17 +250,23 @@ pub fn write_history(
         (0..cells).flat_map(of_cell).collect()
     };
     for first in (0..runs).step_by(1000) {
-        let fresh = (first..runs.min(first + 1000)).map(|number| Fresh {
-            run: evidence::Run {
+        let fresh = (first..runs.min(first + 1000)).map(|number| {
+            let (nodes, ppn) = layout(number);
+            let run = evidence::Run {
                 job: format!("history-{number:08}"),
                 held: format!("0@0-{records}"),
                 started_unix_ms: 1_600_000_000_000 + number,
                 records,
                 calls: records,
                 content: number,
+                owner: Some(1000 + (mix(number, 8) % 8) as u32),
+                ranks: nodes * ppn,
+                nodes,
+                ppn,
                 ..evidence::Run::default()
-            },
-            rows: rows(number),
+            };
+            let rows = rows(number);
+            Fresh { run, rows }
         });
         store.publish(db, &key, &names, fresh.collect())?;
         store.compact(db, &key, &mut Vec::new())?;

@@ -101,6 +101,7 @@ pub fn train(
     let Ingested {
         mut report,
         mut running,
+        mut footers,
     } = ingest(
         db,
         &lock,
@@ -120,8 +121,10 @@ pub fn train(
             None => Store::open(db, &key, &mut warnings)?,
         };
         let running = running.remove(&key).unwrap_or_default();
-        gather::reduce_new(db, &key, &mut store, running, &mut warnings, progress)?;
-        let removed = gather::remove_old(db, &key, &store, settings.keep_raw, &mut warnings)?;
+        let footers = footers.remove(&key).unwrap_or_default();
+        let new = (&footers, running);
+        gather::reduce_new(db, &key, &mut store, new, &mut warnings, progress)?;
+        let removed = gather::remove_old(db, &footers, &store, settings.keep_raw, &mut warnings);
         store.compact(db, &key, &mut warnings)?;
         let mut training = Training {
             db,

@@ -2,6 +2,7 @@
 
 mod runs;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -13,11 +14,12 @@ use colltune_core::settings::Settings;
 use colltune_core::space::{Block, Cell, Space};
 use colltune_db::evidence::{Said, Store};
 use colltune_db::manage::check::{Level, check};
+use colltune_db::manage::list::{self, State, Wanted};
 use colltune_db::test_support::{LIBRARY, Run};
 use colltune_db::train::LibraryReport;
 use colltune_db::{DataKey, Database, Generation, TrainOptions, partition, train};
 use colltune_models::evidence::Evidence;
-use parquet::file::reader::SerializedFileReader;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use runs::{database, small, trained};
 use serde_json::{Value, json};
 
@@ -206,6 +208,53 @@ fn many_trainings_leave_few_files_that_say_what_one_training_says() {
     let (one, many) = (said(&one, LIBRARY), said(&many, LIBRARY));
     assert_eq!((one.n_runs(), many.n_runs()), (40, 40));
     assert_eq!(one.evidence, many.evidence);
+}
+
+/// Its name and what its records were stay known when its rows are gone.
+#[test]
+fn a_run_that_is_thinned_out_is_not_learned_from_again_while_its_records_are_there() {
+    let run = |number: u64| Run {
+        calls: 6,
+        recording_ranks: 1,
+        ..Run::new(&format!("job{number}"), number)
+    };
+    let (_folder, db) = database("");
+    (0..800).for_each(|number| drop(run(number).write(&db.incoming()).unwrap()));
+    let first = counted(&trained(&db).libraries[0]).0;
+    assert!((128..500).contains(&first), "{first} runs of 800");
+    let states = || {
+        let runs = list::runs(&db, &Wanted::default(), &mut Vec::new()).unwrap();
+        let thinned = runs.iter().filter(|run| run.state == State::Thinned);
+        (runs.len() as u64, thinned.count() as u64)
+    };
+    assert_eq!(states(), (800, 800 - first));
+    let rows: i64 = partition::list(&db.evidence(LIBRARY))
+        .unwrap()
+        .iter()
+        .map(|path| {
+            let file = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+            file.metadata().file_metadata().num_rows()
+        })
+        .sum();
+    // Six calls are six rows at most, and copies of the default's.
+    assert!(rows as u64 <= 8 * first, "{rows} rows of {first} runs");
+    // The raw records of all are there, traces of the first come back, and something is new.
+    (0..3).for_each(|number| drop(run(number).write(&db.incoming()).unwrap()));
+    run(800).write(&db.incoming()).unwrap();
+    let reduced = RefCell::new(Vec::new());
+    train(&db, TrainOptions::default(), &|step| {
+        if step.contains("reducing") {
+            reduced.borrow_mut().push(step.to_owned());
+        }
+    })
+    .unwrap();
+    assert_eq!(
+        reduced.take(),
+        ["openmpi-4.1.4: reducing the records of 1 runs"]
+    );
+    assert_eq!(states().0, 801);
+    let faults = faults(&db);
+    assert_eq!(faults, Vec::<String>::new());
 }
 
 #[test]

@@ -113,22 +113,44 @@ pub(super) fn layout() -> Vec<(&'static str, Kind)> {
         .collect()
 }
 
-/// Files that become one: runs that count, and their rows column by column.
-#[derive(Default)]
+/// Files that become one: runs of which nothing else speaks, and the rows of those that stay, column by column.
 pub(super) struct Joined {
     pub runs: Vec<Run>,
     pub columns: Vec<(&'static str, Kind, Values)>,
 }
 
 impl Joined {
+    pub fn new() -> Joined {
+        let empty = |(name, kind): (_, Kind)| (name, kind, kind.none());
+        Joined {
+            runs: Vec::new(),
+            columns: layout().into_iter().map(empty).collect(),
+        }
+    }
+
+    /// A file of which no row stays is not opened.
+    ///
     /// Errors: for a file that cannot be read; then nothing of it has been added.
     pub fn add(&mut self, file: &Stored) -> Result<(), ParquetError> {
+        if file.kept_and_spare().0 > 0 {
+            self.add_rows(file)?;
+        }
+        let entries = file.runs.iter().enumerate();
+        let entries = entries.filter(|(place, _)| !file.superseded[*place]);
+        self.runs.extend(entries.map(|(place, run)| Run {
+            thinned: file.thinned[place],
+            ..run.clone()
+        }));
+        Ok(())
+    }
+
+    fn add_rows(&mut self, file: &Stored) -> Result<(), ParquetError> {
         let table = Table::open(&file.path)?;
-        let before = self.runs.len() as u32;
-        let mut place = before;
-        let new_place = file.superseded.iter().map(|&superseded| {
-            place += u32::from(!superseded);
-            (!superseded).then(|| place - 1)
+        let mut next = self.runs.len() as u32;
+        let new_place = (0..file.runs.len()).map(|place| {
+            let new = next;
+            next += u32::from(!file.superseded[place]);
+            file.keeps_rows(place).then_some(new)
         });
         let new_place: Vec<Option<u32>> = new_place.collect();
         let of_row = table.ints("run")?;
@@ -138,24 +160,14 @@ impl Joined {
         let of_row: Vec<Option<u32>> = of_row.collect();
         let mut columns = Vec::new();
         for (name, kind) in layout() {
-            let values = match name {
+            columns.push(match name {
                 "run" => Values::Int(of_row.iter().flatten().copied().collect()),
                 _ => table.values(name, kind)?.only(|row| of_row[row].is_some()),
-            };
-            columns.push((name, kind, values));
+            });
         }
-        if self.columns.is_empty() {
-            self.columns = columns;
-        } else {
-            for ((.., all), (.., new)) in self.columns.iter_mut().zip(columns) {
-                all.append(new);
-            }
+        for ((.., all), new) in self.columns.iter_mut().zip(columns) {
+            all.append(new);
         }
-        let kept = file.runs.iter().zip(&file.superseded);
-        self.runs.extend(
-            kept.filter(|(_, superseded)| !**superseded)
-                .map(|(run, _)| run.clone()),
-        );
         Ok(())
     }
 }

@@ -44,6 +44,20 @@ pub struct Run {
     pub nodes: u32,
     #[serde(default)]
     pub ppn: u32,
+    /// Whether its rows were removed, for good, since newer runs of its kind say enough.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub thinned: bool,
+}
+
+/// What a run is to a training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is learned from.
+    Counts,
+    /// Newer runs of its kind say enough.
+    Thinned,
+    /// Somebody has said that it should not count.
+    LeftOut,
 }
 
 /// A run that has just been reduced.
@@ -72,8 +86,36 @@ pub(super) struct Stored {
     pub runs: Vec<Run>,
     /// Whether something else speaks of the same records.
     pub superseded: Vec<bool>,
-    /// Whether a run counts: nothing else speaks of the same records, and nobody has said that it should not.
+    /// Whether newer runs of its kind say enough.
+    pub thinned: Vec<bool>,
+    /// Whether a run counts: it is neither of these, and nobody has said that it should not.
     pub counts: Vec<bool>,
+}
+
+impl Stored {
+    pub fn new(path: PathBuf, runs: Vec<Run>) -> Stored {
+        Stored {
+            bytes: path.metadata().map_or(0, |metadata| metadata.len()),
+            superseded: vec![false; runs.len()],
+            thinned: vec![false; runs.len()],
+            counts: vec![true; runs.len()],
+            path,
+            runs,
+        }
+    }
+
+    /// Whether the rows of a run stay when the file is written anew.
+    pub fn keeps_rows(&self, place: usize) -> bool {
+        !self.superseded[place] && !self.thinned[place]
+    }
+
+    /// How many runs have rows that stay, and how many have rows that may go.
+    pub fn kept_and_spare(&self) -> (usize, usize) {
+        let places = 0..self.runs.len();
+        let (kept, gone): (Vec<_>, Vec<_>) = places.partition(|&place| self.keeps_rows(place));
+        let spare = gone.iter().filter(|&&place| !self.runs[place].thinned);
+        (kept.len(), spare.count())
+    }
 }
 
 /// All that the runs say, the oldest run first.

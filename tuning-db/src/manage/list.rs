@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::database::{Database, DbError};
 use crate::dropped::Dropped;
-use crate::evidence::Store;
+use crate::evidence::{Standing, Store};
 use crate::{partition, users};
 
 /// A run of one library.
@@ -36,6 +36,8 @@ pub struct Listed {
 pub enum State {
     /// It is learned from.
     Counts,
+    /// It was learned from, and newer runs of its kind say enough.
+    Thinned,
     /// A person has dropped it.
     Dropped,
     /// `owners.toml` leaves it out: its owner is not trusted, or it is not in his share.
@@ -46,6 +48,7 @@ impl State {
     pub fn name(self) -> &'static str {
         match self {
             State::Counts => "counts",
+            State::Thinned => "thinned",
             State::Dropped => "dropped",
             State::LeftOut => "left out",
         }
@@ -93,7 +96,7 @@ pub fn runs(
             }
         }
         let store = Store::open(db, &key, warnings)?;
-        for (run, counts) in store.all_runs() {
+        for (run, standing) in store.all_runs() {
             let user = run.owner.and_then(|owner| {
                 let known = names.entry(owner).or_insert_with(|| users::name(owner));
                 known.clone()
@@ -110,10 +113,11 @@ pub fn runs(
                 started_unix_ms: run.started_unix_ms,
                 records: run.records,
                 calls: run.calls,
-                state: match (counts, dropped.has(&run.job)) {
-                    (_, true) => State::Dropped,
-                    (true, false) => State::Counts,
-                    (false, false) => State::LeftOut,
+                state: match standing {
+                    _ if dropped.has(&run.job) => State::Dropped,
+                    Standing::Counts => State::Counts,
+                    Standing::Thinned => State::Thinned,
+                    Standing::LeftOut => State::LeftOut,
                 },
                 has_raw: raw.contains(&run.job),
             });

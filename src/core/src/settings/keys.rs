@@ -342,9 +342,9 @@ pub static KEYS: &[Key] = &[
         "keep_raw",
         Takes::Age(|settings, age| settings.keep_raw = age),
         Shown::Default("\"90d\""),
-        "How long the raw records of runs are kept (DB/LIBRARY/data). What they say of each variant is kept for\n\
-         ever beside them (DB/LIBRARY/evidence) and is all that a training reads. \"0\": no longer than until they\n\
-         have been reduced to that; \"inf\": for ever.",
+        "How long the raw records of runs are kept (DB/LIBRARY/data). What they say of each variant is kept beside\n\
+         them (DB/LIBRARY/evidence), of old runs ever less, and is all that a training reads. \"0\": no longer than\n\
+         until they have been reduced to that; \"inf\": for ever.",
     ),
     key(
         "stale_after",
