@@ -16,7 +16,7 @@ use crate::check_word::check_word;
 /// So many of the newest runs of a kind stay whole: `docs/results/2026-11-28-history.md` says why.
 const WHOLE: usize = 128;
 /// About so many runs of all kinds are learned from. Where there would be more, fewer of each kind stay whole.
-const RUNS_MAX: f64 = 2048.0;
+const RUNS_MAX: f64 = 1536.0;
 
 type Kind<'a> = (Option<u32>, &'a str, &'a [String; COLUMNS.len()], [u32; 3]);
 
