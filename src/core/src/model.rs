@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::catalogue::{self, Variant};
+use crate::catalogue;
 use crate::collective::Collective;
 use crate::library::Library;
-use crate::prior::Prior;
+use crate::prior::undrawn::FirstDraws;
 use crate::settings::Settings;
 use crate::space::{Cell, Range};
 use crate::variant::{DEFAULT, Family, VariantName};
@@ -205,36 +205,18 @@ impl Model {
         ppn: u64,
     ) -> Model {
         let known = Collective::ALL.map(|collective| catalogue::variants(library, collective));
-        let names = known.each_ref().map(|variants| {
-            let name = |variant: &Variant| variant.name.to_string();
-            variants.iter().map(name).collect::<Vec<_>>()
-        });
-        let mut priors = known
+        let mut first = known
             .each_ref()
-            .map(|variants| Prior::new(variants, settings, library));
-        let families = settings.families_on(library);
+            .map(|variants| FirstDraws::new(variants, settings, library));
         let cells = settings.space.cells();
         let cells = cells
             .filter(|(cell, _)| is_reached(cell.nodes, cell.ppn, nodes, ppn))
             .map(|(cell, block)| {
-                let which = cell.collective.index();
-                let excluded = |name: &String| {
-                    let mut all = settings.exclude.iter().chain(&block.exclude);
-                    all.any(|other| other == name)
-                };
-                let wanted = |variant: &Variant| {
-                    let family = variant.name.family;
-                    (family == Family::Default || families.contains(&family))
-                        && variant.possible(most_ranks(&cell), most_nodes(&cell), cell.bytes.last())
-                };
-                let worth = priors[which].worth_drawing(&cell);
-                let drawn: Vec<&String> = known[which]
-                    .iter()
-                    .zip(&names[which])
-                    .zip(worth)
-                    .filter(|((variant, name), worth)| *worth && wanted(variant) && !excluded(name))
-                    .map(|((_, name), _)| name)
-                    .collect();
+                let first = &mut first[cell.collective.index()];
+                let undrawn = first.undrawn(&cell, block);
+                let named = first.names().iter().zip(undrawn);
+                let drawn = named.filter_map(|(name, undrawn)| undrawn.is_none().then_some(name));
+                let drawn: Vec<&String> = drawn.collect();
                 let others = (drawn.len() - 1) as f64;
                 let of_default = default_share(others);
                 let share = |name: &&String| Share {
@@ -393,24 +375,6 @@ pub fn default_share(others: f64) -> f64 {
 /// Whether a communicator of a job on so many nodes, with so many ranks on one at most, can be in these ranges.
 fn is_reached(of_nodes: Range, of_ppn: Range, nodes: u64, ppn: u64) -> bool {
     of_nodes.lo <= nodes && of_ppn.lo <= ppn
-}
-
-/// The most ranks that a communicator of this cell can have.
-fn most_ranks(cell: &Cell) -> u32 {
-    least_u32(cell.nodes.last().saturating_mul(cell.ppn.last()))
-}
-
-/// The most nodes that it can have. Where they hold several ranks there are fewer of them than ranks.
-fn most_nodes(cell: &Cell) -> u32 {
-    let nodes = least_u32(cell.nodes.last());
-    match cell.ppn.last() {
-        1 => nodes,
-        _ => nodes.min(u32::MAX / 2),
-    }
-}
-
-fn least_u32(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ pub mod place;
 pub mod ratios;
 pub mod simulated;
 
+pub mod undrawn;
+
 use std::collections::{BTreeMap, HashMap};
 
 use crate::bound::{self, Extent};
@@ -26,6 +28,7 @@ use crate::shape::Load;
 use crate::space::Cell;
 use place::Place;
 use rivals::{differs, least_ranks, most_ranks};
+use undrawn::Undrawn;
 
 /// What a variant may cost by its shape beside another, at the least: the simulator, which a smaller factor is meant
 /// for, knows the machine.
@@ -58,28 +61,42 @@ impl<'a> Prior<'a> {
         }
     }
 
-    /// The places of the variants that are worth drawing in a cell where they are possible.
-    pub fn worth_drawing(&mut self, cell: &Cell) -> Vec<bool> {
+    /// By variant what is expected of it that keeps it from being drawn in a cell where it is possible; `None`: it is
+    /// worth drawing.
+    pub(crate) fn undrawn(&mut self, cell: &Cell) -> Vec<Option<Undrawn>> {
         let by_shape = self.hopeless(cell).to_vec();
-        let slower = self.simulated.get(&Place::of(cell));
         // The simulator has seen few ranks, and nothing of what runs over shared memory.
-        let is_slow = |(variant, by_shape): (&Variant, bool)| {
-            let slower = slower.and_then(|slower| slower.get(&variant.name.to_string()));
-            by_shape || slower.is_some_and(|slower| *slower > self.factor)
+        let slower = self.simulated.get(&Place::of(cell));
+        let ratio = |variant: &Variant| {
+            let ratio = slower?.get(&variant.name.to_string()).copied()?;
+            (ratio > self.factor).then_some(ratio)
         };
-        let hopeless = self.variants.iter().zip(by_shape).map(is_slow);
-        let all = self.variants.iter().zip(hopeless).zip(&self.sizes);
-        all.map(|((variant, hopeless), sizes)| {
-            let schedule = variant.own.as_ref().and_then(Own::schedule);
-            let tried = cell.bytes.lo < sizes.1 && sizes.0 <= cell.bytes.last();
-            let another = match variant.own.as_ref().and_then(Own::crossing) {
+        let reason = |place: usize| {
+            let (variant, (least, most)) = (&self.variants[place], self.sizes[place]);
+            if let Some(ratio) = ratio(variant) {
+                return Some(Undrawn::Calibration(ratio));
+            }
+            if by_shape[place] {
+                return Some(Undrawn::Shape(self.factor_of_shapes()));
+            }
+            if cell.bytes.lo >= most || least > cell.bytes.last() {
+                return Some(Undrawn::Sizes(least, most));
+            }
+            let is_another = match variant.own.as_ref().and_then(Own::crossing) {
                 // A tree of two nodes is the same, whatever its radix.
                 Some(Crossing::Schedule(own)) => own.values.radix == 2 || cell.nodes.last() > 2,
-                _ => schedule.is_none_or(|own| differs(own, cell)),
+                _ => {
+                    let schedule = variant.own.as_ref().and_then(Own::schedule);
+                    schedule.is_none_or(|own| differs(own, cell))
+                }
             };
-            !hopeless && tried && another
-        })
-        .collect()
+            (!is_another).then_some(Undrawn::Alike)
+        };
+        (0..self.variants.len()).map(reason).collect()
+    }
+
+    fn factor_of_shapes(&self) -> f64 {
+        self.factor.max(SHAPES_FACTOR)
     }
 
     /// By the least ranks and nodes of the cell: what is hopeless there is so with more.
@@ -98,7 +115,7 @@ impl<'a> Prior<'a> {
                 .iter()
                 .map(|variant| bound::loads(variant, extent, sizes))
                 .collect();
-            let factor = self.factor.max(SHAPES_FACTOR);
+            let factor = self.factor_of_shapes();
             let ranks = [extent.n_ranks, most];
             let found = bound::beyond_others(self.variants, &loads, factor, ranks, sizes[0]);
             self.hopeless.insert(key, found);
@@ -157,8 +174,9 @@ mod tests {
     fn drawn_in(settings: &Settings, cell: &Cell) -> Vec<String> {
         let library = "openmpi-4.1.4".parse().unwrap();
         let variants = catalogue::variants(library, cell.collective);
-        let worth = Prior::new(&variants, settings, library).worth_drawing(cell);
-        let named = variants.iter().zip(worth).filter(|(_, worth)| *worth);
+        let undrawn = Prior::new(&variants, settings, library).undrawn(cell);
+        let named = variants.iter().zip(undrawn);
+        let named = named.filter(|(_, undrawn)| undrawn.is_none());
         named.map(|(variant, _)| variant.name.to_string()).collect()
     }
 
@@ -279,11 +297,11 @@ mod tests {
                 continue;
             }
             let settings = Settings::default();
-            let worth = Prior::new(&variants, &settings, library).worth_drawing(&cell);
+            let undrawn = Prior::new(&variants, &settings, library).undrawn(&cell);
             let own = variants
                 .iter()
-                .zip(worth)
-                .filter(|(variant, worth)| variant.own.is_some() && *worth);
+                .zip(undrawn)
+                .filter(|(variant, undrawn)| variant.own.is_some() && undrawn.is_none());
             let algorithms = variants.iter().filter(|variant| variant.own.is_some());
             let algorithms: std::collections::BTreeSet<_> =
                 algorithms.map(|variant| &variant.name.algorithm).collect();

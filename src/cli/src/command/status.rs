@@ -5,7 +5,9 @@
 //! $ colltune status --db ./hydra.db --json | jq '.cells[] | select(.gain > 1.1) | .best'
 //! ```
 
+mod columns;
 mod prometheus;
+mod why;
 
 use std::path::PathBuf;
 
@@ -13,18 +15,16 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use colltune_core::collective::Collective;
 use colltune_core::model::{SCHEMA, Source};
-use colltune_core::space::Range;
 use colltune_core::variant::Size;
 use colltune_db::site::SiteFolder;
 use colltune_db::{DataKey, Database, Generation, Passed, generation, runs};
 use colltune_files::site::is_site;
 use colltune_models::Control;
 use colltune_models::choice::WRONG;
-use colltune_models::statistics::{CellStatistics, VariantStatistics};
+use colltune_models::statistics::CellStatistics;
 use serde::Serialize;
 
 use super::publish;
-use crate::comparison::percent;
 use crate::failure::usage;
 use crate::ledger::Ledger;
 use crate::node_hours::NodeHours;
@@ -32,6 +32,7 @@ use crate::output::{aligned, print};
 use crate::parse::collective;
 use crate::progress;
 use crate::published::is_known;
+use columns::COLUMNS;
 
 /// Prints the table, or JSON.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -47,7 +48,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         // Where nothing was ever recorded, is it a database at all?
         Database::open_to_change(&args.db)?;
     }
-    let text = if args.json {
+    let text = if let Some(variant) = args.variant() {
+        why_text(&db, &generations, variant, args)?
+    } else if args.json {
         json(&db, &generations, site.as_ref(), args)?
     } else if args.prometheus {
         prometheus::text(&generations, &runs::all(&db, &mut Vec::new()))
@@ -80,16 +83,23 @@ Examples:
   colltune status --db ./hydra.db --sort gain --min-gain 1.1 --collective allreduce --why
       Where it pays, and why each variant may or may not replace the default.
 
+  colltune status --db ./hydra.db --collective bcast --why native:pipeline:segsize=8KiB
+      Why that variant of the catalogue is not drawn, in each measured cell and summed over the
+      others: excluded by the site, its family off, calls that lack what it needs, found too slow by
+      `calibrate`, or measured and worse.
+
   colltune status --db ./hydra.db --prometheus >/var/lib/node_exporter/colltune.prom
       Numbers for a dashboard, by the text-file collector.
 
-`time` is a cell's share of the time in all collectives, by what the newest jobs account for (of
-frequent short calls few are recorded), `waiting` how much of it is waiting for late ranks, which
-no variant takes away. A gain is the default's time over the best variant's with its 95 %
-interval; where none is shown, the best variant is the default. Node-hours are those of the
-recorded calls alone, but in the last line: there they are the whole times of all jobs that ended
-with this database, and what those of them saved that ran what was learned, by what trainings had
-measured.
+A row is a cell: a `collective`, ranges of message `bytes`, `nodes` and ranks per node (`ppn`).
+`time` is its share of the time in all collectives, by what the newest jobs account for (of frequent
+short calls few are recorded), `waiting` how much of it is waiting for late ranks, which no variant
+takes away. `calls` were timed. `best` runs where nothing is sampled. `gain` is the default's time
+over the best variant's with its 95 % interval; where none is shown, the best variant is the
+default. `drawn most` are the variants that sampled calls are likeliest to draw. Node-hours are
+those of the recorded calls alone, but in the last line: there they are the whole times of all jobs
+that ended with this database, and what those of them saved that ran what was learned, by what
+trainings had measured.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database, or a site folder
@@ -113,12 +123,27 @@ pub struct Args {
     /// By share of the time, by gain, or by name and size
     #[arg(long, value_enum, default_value = "time")]
     sort: Sort,
-    /// Say of each variant why it may replace the default, or why not
-    #[arg(long, conflicts_with = "json")]
-    why: bool,
+    /// Say of each variant why it may replace the default, or why not; of VARIANT why it is not drawn
+    #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "VARIANT")]
+    why: Option<String>,
     /// Show predicted cells too
     #[arg(long, conflicts_with = "json")]
     all: bool,
+}
+
+impl Args {
+    /// The variant that is asked about.
+    fn variant(&self) -> Option<&str> {
+        self.why.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// Whether a cell of which something is known is asked for.
+    fn wants(&self, cell: &CellStatistics) -> bool {
+        let collective = cell.cell.collective;
+        (self.json || self.all || cell.source == Source::Measured)
+            && self.collective.is_none_or(|name| name == collective)
+            && self.min_gain.is_none_or(|least| cell.gain >= least)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -130,14 +155,7 @@ enum Sort {
 
 /// The cells that are asked for, in the order that is asked for. About the others nothing is known.
 fn chosen<'a>(generation: &'a Generation, args: &Args) -> Vec<&'a CellStatistics> {
-    let wanted = |cell: &&CellStatistics| {
-        is_known(cell)
-            && (args.json || args.all || cell.source == Source::Measured)
-            && args
-                .collective
-                .is_none_or(|name| name == cell.cell.collective)
-            && args.min_gain.is_none_or(|least| cell.gain >= least)
-    };
+    let wanted = |cell: &&CellStatistics| is_known(cell) && args.wants(cell);
     let mut cells: Vec<&CellStatistics> = generation.cells.iter().filter(wanted).collect();
     match args.sort {
         Sort::Time => cells.sort_by(|a, b| b.time_share.total_cmp(&a.time_share)),
@@ -274,6 +292,41 @@ fn json(
     Ok(text)
 }
 
+/// Why one variant is not drawn, in the libraries that are asked about.
+fn why_text(
+    db: &Database,
+    generations: &[Generation],
+    variant: &str,
+    args: &Args,
+) -> anyhow::Result<String> {
+    let settings = db.settings()?;
+    let asked = (variant, args.collective);
+    let mut reports = Vec::new();
+    let mut unknown = None;
+    for generation in generations {
+        match why::Report::of(generation, &settings, asked, |cell| args.wants(cell)) {
+            Ok(report) => reports.push(report),
+            // Of several libraries one may have it.
+            Err(error) => unknown = Some(error),
+        }
+    }
+    if let Some(error) = unknown.filter(|_| reports.is_empty()) {
+        return Err(error);
+    }
+    match (&reports[..], args.json) {
+        ([], _) => bail!(
+            "tell why {variant} is not drawn: {} holds no library yet; start jobs with `colltune run --db {} -- mpirun ...`",
+            db.root().display(),
+            db.in_shell()
+        ),
+        ([report, ..], true) => Ok(serde_json::to_string(report).context("write JSON")? + "\n"),
+        (reports, false) => {
+            let texts: Vec<String> = reports.iter().map(why::Report::text).collect();
+            Ok(texts.join("\n"))
+        }
+    }
+}
+
 fn table(db: &Database, generations: &[Generation], args: &Args) -> String {
     if generations.is_empty() {
         return format!(
@@ -387,22 +440,14 @@ fn passed_rows(passed: &[Passed]) -> Vec<Vec<String>> {
 
 /// The cells as a table, each with its variants' reasons where they are asked for.
 fn cells_table(cells: &[&CellStatistics], args: &Args) -> String {
-    let head = [
-        "collective",
-        "bytes",
-        "nodes",
-        "ppn",
-        "time",
-        "waiting",
-        "calls",
-        "best",
-        "gain",
-        "drawn most",
-    ];
-    let rows = std::iter::once(head.map(str::to_owned).to_vec())
-        .chain(cells.iter().map(|cell| row(cell).to_vec()));
-    let table = aligned(&rows.collect::<Vec<_>>(), |_| true);
-    if !args.why {
+    let head = COLUMNS
+        .iter()
+        .map(|column| column.name.to_owned())
+        .collect();
+    let row = |cell: &&CellStatistics| COLUMNS.iter().map(|column| (column.of)(cell)).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(cells.iter().map(row)).collect();
+    let table = aligned(&rows, |_| true);
+    if args.why.is_none() {
         return table;
     }
     let mut lines = table.lines();
@@ -417,51 +462,6 @@ fn cells_table(cells: &[&CellStatistics], args: &Args) -> String {
         }
     }
     text
-}
-
-fn row(cell: &CellStatistics) -> [String; 10] {
-    let plain = |range: Range| match range.hi {
-        Some(hi) if hi == range.lo + 1 => range.lo.to_string(),
-        Some(hi) => format!("{}-{}", range.lo, hi - 1),
-        None => format!("{}+", range.lo),
-    };
-    let bytes = match cell.cell.bytes.hi {
-        Some(hi) => format!("[{}, {})", Size(cell.cell.bytes.lo), Size(hi)),
-        None => format!("{}+", Size(cell.cell.bytes.lo)),
-    };
-    let mut likely: Vec<&VariantStatistics> = cell.variants.iter().collect();
-    likely.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-    let likely: Vec<String> = likely
-        .iter()
-        .take(2)
-        .map(|variant| format!("{} {:.0} %", variant.name, 100.0 * variant.probability))
-        .collect();
-    let best = if cell.source == Source::Measured {
-        cell.best.clone()
-    } else {
-        format!("{} (predicted)", cell.best)
-    };
-    // Without an interval of its own a gain is a mere number.
-    let gain = if cell.gain_lo < cell.gain_hi {
-        format!(
-            "{:.2}x [{:.2}, {:.2}]",
-            cell.gain, cell.gain_lo, cell.gain_hi
-        )
-    } else {
-        format!("{:.2}x", cell.gain)
-    };
-    [
-        cell.cell.collective.to_string(),
-        bytes,
-        plain(cell.cell.nodes),
-        plain(cell.cell.ppn),
-        percent(cell.time_share),
-        percent(cell.waiting),
-        cell.samples().to_string(),
-        best,
-        gain,
-        likely.join(", "),
-    ]
 }
 
 #[cfg(test)]

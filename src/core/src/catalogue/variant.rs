@@ -89,10 +89,16 @@ impl Variant {
     }
 
     /// Whether some call with at most `bytes_max` bytes on `n_ranks` ranks of `nodes` nodes could
-    /// run this variant. No need becomes unmet when a message grows, so the largest decides.
+    /// run this variant.
     pub fn possible(&self, n_ranks: u32, nodes: u32, bytes_max: u64) -> bool {
-        [false, true].into_iter().any(|in_place| {
-            self.applies(&Facts {
+        self.never_met(n_ranks, nodes, bytes_max).is_none()
+    }
+
+    /// What no such call has; `None` where some call could run this variant. No need becomes unmet when a message
+    /// grows, so the largest decides.
+    pub fn never_met(&self, n_ranks: u32, nodes: u32, bytes_max: u64) -> Option<Unmet> {
+        let unmet = |in_place| {
+            self.unmet(&Facts {
                 n_ranks,
                 nodes,
                 message_bytes: bytes_max,
@@ -104,6 +110,12 @@ impl Variant {
                 equal_blocks: true,
                 plain_elements: true,
             })
+        };
+        let out_of_place = unmet(false)?;
+        let in_place = unmet(true)?;
+        Some(match out_of_place {
+            Unmet::Call(Need::InPlace) => in_place,
+            other => other,
         })
     }
 }
