@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::database::{Database, DbError, at};
 use crate::dropped::Dropped;
 use crate::evidence::Store;
+use crate::folder::Folder;
 use crate::generation::{self, Generation};
 use crate::lock::Lock;
 use crate::manage::list::{self, Listed, State, Wanted};
@@ -134,7 +135,7 @@ pub struct Keep {
     pub quarantine: Duration,
 }
 
-/// What a [`prune`] removed.
+/// What a [`prune`] removes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Pruned {
     /// Dropped runs, whose records and evidence are gone.
@@ -142,6 +143,24 @@ pub struct Pruned {
     pub generations: u64,
     pub quarantined: u64,
     pub warnings: Vec<String>,
+}
+
+/// What [`prune`] would remove now; nothing is changed.
+///
+/// Errors: `Io`.
+pub fn would_prune(db: &Database, keep: Keep) -> Result<Pruned, DbError> {
+    let mut pruned = Pruned {
+        runs: Dropped::of(db)?.jobs.len() as u64,
+        ..Pruned::default()
+    };
+    for key in db.keys()? {
+        pruned.generations += old_generations(db, &key, keep.generations)?.len() as u64;
+    }
+    if db.quarantine().exists() {
+        let folder = db.folder(&db.quarantine())?;
+        pruned.quarantined = old_refused(&folder, keep.quarantine)?.len() as u64;
+    }
+    Ok(pruned)
 }
 
 /// Removes for good what nobody needs any longer: dropped runs, old generations, old entries of the quarantine.
@@ -170,53 +189,59 @@ pub fn prune(db: &Database, keep: Keep) -> Result<Pruned, DbError> {
     Ok(pruned)
 }
 
-fn prune_generations(db: &Database, key: &DataKey, keep: usize) -> Result<u64, DbError> {
+/// The generations that are neither among the newest nor in force.
+fn old_generations(db: &Database, key: &DataKey, keep: usize) -> Result<Vec<u64>, DbError> {
     let in_force = generation::current(db, key)?;
-    let numbers = generation::numbers(db, key)?;
+    let mut numbers = generation::numbers(db, key)?;
     // Without the newest its number would be given out again.
-    let old = &numbers[..numbers.len().saturating_sub(keep.max(1))];
-    let mut removed = 0;
-    for number in old.iter().filter(|number| **number != in_force) {
+    numbers.truncate(numbers.len().saturating_sub(keep.max(1)));
+    numbers.retain(|number| *number != in_force);
+    Ok(numbers)
+}
+
+fn prune_generations(db: &Database, key: &DataKey, keep: usize) -> Result<u64, DbError> {
+    let old = old_generations(db, key, keep)?;
+    for number in &old {
         let folder = db.folder(&db.generations(key))?;
         let name = format!("{number:06}");
         let path = folder.path().join(&name);
         let gone = folder.remove_folder(OsStr::new(&name));
         gone.map_err(at("remove", &path))?;
-        removed += 1;
     }
-    Ok(removed)
+    Ok(old.len() as u64)
+}
+
+/// The entries of the quarantine that did not come of late, each with the name of its reason.
+fn old_refused(folder: &Folder, younger: Duration) -> Result<Vec<(OsString, OsString)>, DbError> {
+    let before = SystemTime::now().checked_sub(younger);
+    let names = folder.names();
+    let names = names.map_err(at("read the folder", folder.path()))?;
+    let old = names.into_iter().filter_map(|reason| {
+        let entry = OsString::from(reason.to_string_lossy().strip_suffix(REASON)?);
+        // The reason was written when the entry came; its own time is its owner's word.
+        let found = folder
+            .read(&reason)
+            .and_then(|found| found.metadata.modified());
+        let is_old = found.is_ok_and(|came| before.is_some_and(|before| came <= before));
+        is_old.then_some((entry, reason))
+    });
+    Ok(old.collect())
 }
 
 fn prune_quarantine(db: &Database, younger: Duration, pruned: &mut Pruned) -> Result<(), DbError> {
     if !db.quarantine().exists() {
         return Ok(());
     }
-    let before = SystemTime::now().checked_sub(younger);
     let folder = db.folder(&db.quarantine())?;
-    let names = folder.names();
-    let names = names.map_err(at("read the folder", folder.path()))?;
-    for reason in &names {
-        let text = reason.to_string_lossy();
-        let Some(entry) = text.strip_suffix(REASON) else {
-            continue;
-        };
-        // The reason was written when the entry came; its own time is its owner's word.
-        let found = folder
-            .read(reason)
-            .and_then(|found| found.metadata.modified());
-        let is_old = found.is_ok_and(|came| before.is_some_and(|before| came <= before));
-        if !is_old {
-            continue;
-        }
-        let entry = OsStr::new(entry);
-        let gone = match folder.kind(entry) {
-            Some(rustix::fs::FileType::Directory) => folder.remove_folder(entry),
-            Some(_) => folder.remove(entry),
+    for (entry, reason) in old_refused(&folder, younger)? {
+        let gone = match folder.kind(&entry) {
+            Some(rustix::fs::FileType::Directory) => folder.remove_folder(&entry),
+            Some(_) => folder.remove(&entry),
             None => Ok(()),
         };
         // Somebody else's folder, for one, may not let itself be removed.
-        if let Err(error) = gone.and_then(|()| write::remove(&folder, reason)) {
-            let path = folder.path().join(entry);
+        if let Err(error) = gone.and_then(|()| write::remove(&folder, &reason)) {
+            let path = folder.path().join(&entry);
             let path = path.display();
             pruned
                 .warnings

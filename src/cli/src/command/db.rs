@@ -50,6 +50,8 @@ Examples:
   colltune db list --db /site/hydra.db --owner bob --owner 1003
   colltune db drop --db /site/hydra.db --owner bob && colltune train --db /site/hydra.db
       Nothing is learned from bob's runs; `restore` takes that back, `prune` makes it final.
+  colltune db prune --db /site/hydra.db
+      Says what would be removed for good; --yes, --generations or --quarantine removes it.
   colltune db restore --db /site/hydra.db --quarantined
       After `machine` or owners.toml was mended: the next training looks at refused traces again.
 

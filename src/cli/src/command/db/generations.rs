@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use colltune_db::manage::remove::{self, Keep};
+use colltune_db::manage::remove::{self, Keep, Pruned};
 use colltune_db::{DataKey, Database, generation};
 use serde::Serialize;
 
 use super::at::At;
 use crate::command::train::counted;
-use crate::failure::usage;
+use crate::failure::{usage, wrong};
 
 #[derive(clap::Args, Debug)]
 pub struct Rollback {
@@ -67,28 +67,52 @@ impl Rollback {
 pub struct Prune {
     #[command(flatten)]
     at: At,
-    /// Generations of each library that are kept; the one in force always is
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    generations: usize,
-    /// Refused files that came within this time are kept
-    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = humantime::parse_duration)]
-    quarantine: Duration,
+    /// Remove what the usual limits leave out: all but 8 generations, refused files older than 30 days
+    #[arg(long)]
+    yes: bool,
+    /// Generations of each library that are kept; the one in force always is [default: 8]
+    #[arg(long, value_name = "N")]
+    generations: Option<usize>,
+    /// Refused files that came within this time are kept [default: 30d]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    quarantine: Option<Duration>,
 }
+
+/// What is kept where nobody says how much.
+const KEPT: Keep = Keep {
+    generations: 8,
+    quarantine: Duration::from_secs(30 * 86_400),
+};
 
 impl Prune {
     pub fn run(&self) -> anyhow::Result<()> {
         let keep = Keep {
-            generations: self.generations,
-            quarantine: self.quarantine,
+            generations: self.generations.unwrap_or(KEPT.generations),
+            quarantine: self.quarantine.unwrap_or(KEPT.quarantine),
         };
-        let pruned = remove::prune(&self.at.open()?, keep)?;
-        self.at.tell(&pruned, &pruned.warnings, || {
+        let db = self.at.open()?;
+        let told = |pruned: &Pruned| {
             format!(
-                "removed {}, {} and {} for good\n",
+                "{}, {} and {}",
                 counted(pruned.runs, "dropped run"),
                 counted(pruned.generations, "generation"),
                 counted(pruned.quarantined, "refused file")
             )
+        };
+        if !self.yes && self.generations.is_none() && self.quarantine.is_none() {
+            // What is gone for good was asked for by somebody who knew how much it is.
+            let would = remove::would_prune(&db, keep)?;
+            if would != Pruned::default() {
+                return Err(wrong(format!(
+                    "nothing was removed: {} would go for good; --yes removes them, --generations N and --quarantine TIME \
+                     say what is kept",
+                    told(&would)
+                )));
+            }
+        }
+        let pruned = remove::prune(&db, keep)?;
+        self.at.tell(&pruned, &pruned.warnings, || {
+            format!("removed {} for good\n", told(&pruned))
         })
     }
 }

@@ -67,7 +67,7 @@ pub fn check(report: &mut Findings, path: &Path) {
                     "database {shown}: {} MiB free; traces need room",
                     free >> 20
                 ),
-                format_args!("`colltune db prune --db {shown}` removes what is old"),
+                format_args!("`colltune db prune --yes --db {shown}` removes what is old"),
             );
         }
         Some(free) => report.ok(format!("database {shown}: {} MiB free", free >> 20)),
