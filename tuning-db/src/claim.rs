@@ -35,6 +35,7 @@ pub fn believed(
         &mut run.library,
         &mut run.machine,
         &mut run.arguments_hash,
+        &mut run.path_hash,
         &mut run.label,
     ] {
         show(word);
@@ -164,12 +165,13 @@ mod tests {
 
     #[test]
     fn words_of_an_account_can_be_shown() {
-        let words: [fn(&mut JobSummary) -> &mut String; 7] = [
+        let words: [fn(&mut JobSummary) -> &mut String; 8] = [
             |run| &mut run.program,
             |run| &mut run.mode,
             |run| &mut run.library,
             |run| &mut run.machine,
             |run| &mut run.arguments_hash,
+            |run| &mut run.path_hash,
             |run| &mut run.label,
             |run| &mut run.refused[0].reason,
         ];

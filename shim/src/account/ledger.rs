@@ -43,6 +43,7 @@ impl Account {
             job: job.to_owned(),
             program: self.named.program.clone(),
             arguments_hash: self.named.arguments_hash.clone(),
+            path_hash: self.named.path_hash.clone(),
             label: self.named.label.clone(),
             mode: terms.mode.name().to_owned(),
             library: library.to_owned(),

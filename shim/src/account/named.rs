@@ -10,24 +10,29 @@ const LABEL_CHARACTERS_MAX: usize = 100;
 pub struct Named {
     pub program: String,
     pub arguments_hash: String,
+    pub path_hash: String,
     pub label: String,
 }
 
 impl Named {
     pub fn now() -> Named {
+        let (program, path_hash) = program();
         Named {
-            program: program(),
+            program,
             arguments_hash: arguments_hash(),
+            path_hash,
             label: label(),
         }
     }
 }
 
-/// The name of the program's file. Its arguments are nobody's business: they may hold secrets.
-fn program() -> String {
+/// The name of the program's file, and a hash of its folder. Its arguments are nobody's business: they may hold secrets.
+fn program() -> (String, String) {
     let file = std::env::current_exe().unwrap_or_default();
     let name = file.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
+    let folder = file.parent().unwrap_or(&file).as_os_str();
+    let hash = hash_bytes(1, folder.as_encoded_bytes());
+    (name.to_string_lossy().into_owned(), format!("{hash:016x}"))
 }
 
 fn arguments_hash() -> String {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use colltune_core::account::{Exit, JobSummary};
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
-use colltune_core::space::Cell;
+use colltune_core::space::{Cell, Range};
 use colltune_db::Generation;
 use colltune_db::evidence::Said;
 use colltune_models::evidence::{Evidence, Shape};
@@ -18,6 +18,8 @@ use crate::question::Question;
 /// So many programs, those with most node-hours, and so many cells of each are shown.
 const PROGRAMS_MAX: usize = 20;
 const CELLS_MAX: usize = 12;
+/// So much of a folder's hash tells two of them apart.
+const PATH_LETTERS: usize = 6;
 
 /// All runs of one program.
 #[derive(Clone, Debug, Serialize)]
@@ -57,6 +59,17 @@ pub struct Part {
     pub tuned: f64,
 }
 
+impl Part {
+    /// The sizes that it holds.
+    pub fn range(&self) -> Range {
+        let hi = match self.bytes {
+            0 => Some(1),
+            bytes => bytes.checked_mul(4),
+        };
+        Range { lo: self.bytes, hi }
+    }
+}
+
 /// One cell on communicators of one size.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProgramCell {
@@ -88,14 +101,15 @@ pub fn programs(
     said: &Said,
     runs: &[&JobSummary],
 ) -> Vec<Program> {
-    let mut by_name: BTreeMap<&str, Vec<&JobSummary>> = BTreeMap::new();
-    for run in runs.iter().filter(|run| run.exit == Exit::Finalized) {
-        by_name.entry(&run.program).or_default().push(run);
-    }
+    let ended: Vec<&JobSummary> = runs
+        .iter()
+        .copied()
+        .filter(|run| run.exit == Exit::Finalized)
+        .collect();
     let mut rows = generation.map(|generation| Rows::new(generation, question, said));
-    let mut programs: Vec<(Program, Vec<&JobSummary>)> = by_name
+    let mut programs: Vec<(Program, Vec<&JobSummary>)> = by_file(&ended)
         .into_iter()
-        .map(|(name, runs)| (of_runs(name, &runs, question), runs))
+        .map(|(name, runs)| (of_runs(&name, &runs, question), runs))
         .collect();
     programs.sort_by(|(a, _), (b, _)| b.node_hours.total_cmp(&a.node_hours));
     programs.truncate(PROGRAMS_MAX);
@@ -112,6 +126,37 @@ pub fn programs(
         program
     };
     programs.into_iter().map(with_cells).collect()
+}
+
+/// The runs of each program, by what it is called. Of two programs of one name the folder's hash tells which it is; runs
+/// that do not say theirs are with the only program of the name.
+fn by_file<'r>(runs: &[&'r JobSummary]) -> Vec<(String, Vec<&'r JobSummary>)> {
+    let mut by_name: BTreeMap<&str, BTreeMap<&str, Vec<&JobSummary>>> = BTreeMap::new();
+    for run in runs {
+        let of_name = by_name.entry(&run.program).or_default();
+        of_name.entry(&run.path_hash).or_default().push(run);
+    }
+    let mut found = Vec::new();
+    for (name, mut by_path) in by_name {
+        if by_path.len() == 2
+            && let Some(unsaid) = by_path.remove("")
+        {
+            by_path.values_mut().for_each(|runs| runs.extend(&unsaid));
+        }
+        let is_alone = by_path.len() == 1;
+        for (path, runs) in by_path {
+            let told = match path {
+                _ if is_alone => name.to_owned(),
+                "" => format!("{name} (folder unknown)"),
+                path => format!(
+                    "{name} (folder {})",
+                    path.get(..PATH_LETTERS).unwrap_or(path)
+                ),
+            };
+            found.push((told, runs));
+        }
+    }
+    found
 }
 
 /// Sums over the runs of one program.
@@ -301,4 +346,43 @@ fn ran(rows: &[&Evidence], cell: &CellStatistics, generation: &Generation) -> Ve
         .collect();
     ran.sort_by(|a, b| b.share.total_cmp(&a.share));
     ran
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use colltune_core::account::JobFacts;
+
+    #[test]
+    fn programs_of_one_name_are_told_apart_by_their_folders() {
+        let run = |program: &str, path_hash: &str| {
+            JobSummary::begun(JobFacts {
+                program: program.to_owned(),
+                path_hash: path_hash.to_owned(),
+                ..JobFacts::default()
+            })
+        };
+        let told = |runs: &[JobSummary]| {
+            let runs: Vec<&JobSummary> = runs.iter().collect();
+            let found = by_file(&runs).into_iter();
+            found
+                .map(|(name, runs)| (name, runs.len()))
+                .collect::<Vec<_>>()
+        };
+        let named = |all: &[(&str, usize)]| {
+            let owned = |(name, n): &(&str, usize)| ((*name).to_owned(), *n);
+            all.iter().map(owned).collect::<Vec<_>>()
+        };
+        let (one, other) = (run("heat", "0123456789"), run("heat", "fedcba98"));
+        let unsaid = run("heat", "");
+        let alone = [one.clone(), one.clone(), run("solver", "77")];
+        assert_eq!(told(&alone), named(&[("heat", 2), ("solver", 1)]));
+        let both = [one.clone(), other.clone(), one.clone()];
+        let apart = [("heat (folder 012345)", 2), ("heat (folder fedcba)", 1)];
+        assert_eq!(told(&both), named(&apart));
+        // Runs of an earlier version say no folder.
+        assert_eq!(told(&[unsaid.clone(), one.clone()]), named(&[("heat", 2)]));
+        let three = [unsaid, one, other];
+        assert_eq!(told(&three)[0], ("heat (folder unknown)".to_owned(), 1));
+    }
 }

@@ -77,6 +77,9 @@ pub struct JobSummary {
     /// The same for runs with the same arguments, which themselves are nobody's business.
     #[serde(default)]
     pub arguments_hash: String,
+    /// A hash of the folder that the program's file is in, so that two programs of one name are told apart.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path_hash: String,
     /// What the user calls such runs: `COLLTUNE_LABEL`.
     #[serde(default)]
     pub label: String,
@@ -187,6 +190,7 @@ pub struct JobFacts {
     pub library: String,
     pub machine: String,
     pub arguments_hash: String,
+    pub path_hash: String,
     pub label: String,
     pub generation: u64,
     pub ranks: u64,
@@ -273,6 +277,7 @@ impl JobSummary {
             library: facts.library,
             machine: facts.machine,
             arguments_hash: facts.arguments_hash,
+            path_hash: facts.path_hash,
             label: facts.label,
             generation: facts.generation,
             ranks: facts.ranks,
@@ -317,6 +322,7 @@ impl JobSummary {
             library: like.library,
             machine: like.machine,
             arguments_hash: like.arguments_hash,
+            path_hash: like.path_hash,
             label: like.label,
             ranks: like.ranks,
             nodes: like.nodes,
