@@ -32,6 +32,9 @@ use crate::report::Report;
 /// The longest page.
 pub const BYTES_MAX: usize = 3 << 20;
 
+/// How the title of every page begins.
+pub const TITLE: &str = "<title>colltune on ";
+
 const STYLE: &str = include_str!("page/style.css");
 
 /// How much of a report a page shows.
@@ -62,7 +65,7 @@ fn page(report: &Report, limits: Limits) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { "colltune on " (report.head.machine) }
+                (maud::PreEscaped(TITLE)) (report.head.machine) (maud::PreEscaped("</title>"))
                 style { (maud::PreEscaped(STYLE)) }
             }
             body {

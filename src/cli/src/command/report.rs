@@ -5,7 +5,9 @@
 //! $ colltune report --db ./hydra.db --json | jq '.head.gain'
 //! ```
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use colltune_core::collective::Collective;
@@ -14,9 +16,12 @@ use colltune_db::{DataKey, Database};
 use colltune_report::{Holdout, Question, ReportError, Shape, page};
 
 use crate::failure::usage;
-use crate::output::{print, save, told};
+use crate::output::{is_stdout, print, save, told};
 use crate::parse::collective;
 use crate::progress;
+
+/// A report says within so many bytes that it is one.
+const BEGINNING: u64 = 4096;
 
 /// Writes the page, or prints its numbers.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -34,17 +39,51 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         progress::hint(warning);
     }
     let page = page::html(&report);
+    let replaced = match before(&args.output)? {
+        Before::Nothing => "",
+        Before::Report => "replaced the report in ",
+    };
     save(&args.output, &page)?;
     told(
         &args.output,
         &format!(
-            "{}: {} runs, {} cells, {} KiB\n",
+            "{replaced}{}: {} runs, {} cells, {} KiB\n",
             args.output.display(),
             report.head.runs.all,
             report.cells.shown.len(),
             page.len() / 1024
         ),
     )
+}
+
+/// What is in the place of the file that is to be written.
+enum Before {
+    Nothing,
+    Report,
+}
+
+/// Looks at it. An empty file and what is none, such as a terminal, are nothing.
+///
+/// Errors: a file that is no report: nobody meant to lose it.
+fn before(path: &Path) -> anyhow::Result<Before> {
+    let is_file = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|about| about.is_file() && about.len() > 0)
+    };
+    if is_stdout(path) || !is_file(path) {
+        return Ok(Before::Nothing);
+    }
+    let mut begins = Vec::new();
+    let file = File::open(path).with_context(|| format!("read {}", path.display()))?;
+    let read = file.take(BEGINNING).read_to_end(&mut begins);
+    read.with_context(|| format!("read {}", path.display()))?;
+    match String::from_utf8_lossy(&begins).contains(page::TITLE) {
+        true => Ok(Before::Report),
+        false => Err(usage(format!(
+            "write {0}: it is there, and no report of colltune's; name another file with -o, or remove it",
+            path.display()
+        ))),
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -63,6 +102,7 @@ Examples:
 Whole runs are compared where there are five without the tuner: `colltune run --mode off --db DIR
 -- ...`. Runs count as alike by program, arguments (known by a hash alone) and layout;
 COLLTUNE_LABEL names those that differ in their arguments only.
+A report that is there is replaced, and that is said; any other file is left alone, and refused.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database
@@ -111,5 +151,37 @@ impl Args {
             label: self.label.clone(),
             holdout: self.holdout,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_replaced_and_another_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = folder.path().join("db");
+        Database::create_or_open(&db).unwrap();
+        let written = colltune_report::read(&Database::open(&db).unwrap(), &Question::default());
+        let file = folder.path().join("report.html");
+        assert!(
+            matches!(before(&file), Ok(Before::Nothing)),
+            "there is none yet"
+        );
+        std::fs::write(&file, "").unwrap();
+        assert!(
+            matches!(before(&file), Ok(Before::Nothing)),
+            "as `mktemp` makes it"
+        );
+        std::fs::write(&file, page::html(&written.unwrap())).unwrap();
+        assert!(matches!(before(&file), Ok(Before::Report)));
+        assert!(matches!(
+            before(Path::new("/dev/null")),
+            Ok(Before::Nothing)
+        ));
+        std::fs::write(&file, "<html><title>My thesis</title>").unwrap();
+        let refused = before(&file).err().expect("it is somebody's").to_string();
+        assert!(refused.contains("no report of colltune's"), "{refused}");
     }
 }

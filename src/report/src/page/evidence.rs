@@ -86,7 +86,7 @@ fn reproduction(study: &Reproduction) -> Markup {
         p { "Run it alone: " code { (study.command) } @if let Some(took) = study.seconds { " (took " (seconds(took)) ")" } "." }
         @match &study.found {
             Ok(findings) => { (judged(&study.name, findings)) }
-            Err(why) => { p.note { "It could not be run here: failed to " (why) "." } }
+            Err(why) => { p.note { "It could not be run here: " (why) "." } }
         }
     }
 }

@@ -5,14 +5,14 @@ use maud::{Markup, html};
 
 use super::draw::{Column, Figure, Scale, bottom_axis, px, svg, table};
 use super::words::{
-    LETTER, bytes, count, factor, grouped, layout, node_time, percent, seconds, short, sizes,
+    LETTER, count, factor, grouped, layout, node_time, percent, seconds, short, sizes, sizes_short,
 };
 use crate::programs::{Part, Program, ProgramCell, Ran};
 
 const BARS_MAX: usize = 12;
 const ROW: f64 = 22.0;
 /// The longest bar, and the room for the number behind it.
-const BAR: f64 = 210.0;
+const BAR: f64 = 170.0;
 const BEHIND: f64 = 56.0;
 /// The variants that are named in a row.
 const VARIANTS_MAX: usize = 5;
@@ -43,9 +43,9 @@ fn one(place: usize, program: &Program) -> Markup {
     };
     let largest = parts.first().map_or_else(String::new, |part| {
         format!(
-            " The largest part is {} from {}: {} of that time.",
+            " The largest part is {} of {}: {} of that time.",
             part.collective,
-            bytes(part.bytes),
+            sizes(part.range()),
             percent(part.share)
         )
     });
@@ -80,8 +80,12 @@ fn one(place: usize, program: &Program) -> Markup {
 
 fn bars(title: &str, parts: &[Part]) -> Markup {
     let most = parts.iter().map(|part| part.share).fold(1e-6, f64::max);
-    let name = |part: &Part| format!("{} {}", part.collective, bytes(part.bytes));
-    let longest = parts.iter().map(|part| name(part).len()).max().unwrap_or(0);
+    let name = |part: &Part| format!("{} {}", part.collective, sizes_short(part.range()));
+    let longest = parts
+        .iter()
+        .map(|part| name(part).chars().count())
+        .max()
+        .unwrap_or(0);
     let left = 12.0 + LETTER * longest as f64;
     let scale = Scale::linear([0.0, most], [left, left + BAR]);
     let bottom = 6.0 + ROW * parts.len() as f64;
@@ -114,7 +118,7 @@ fn bars(title: &str, parts: &[Part]) -> Markup {
 fn parts_table(program: &Program) -> Markup {
     let head = [
         ("collective", Column::Words),
-        ("from", Column::Number),
+        ("bytes", Column::Words),
         ("calls", Column::Number),
         ("share of that time", Column::Number),
         ("waiting", Column::Number),
@@ -124,7 +128,7 @@ fn parts_table(program: &Program) -> Markup {
         @for part in &program.parts {
             tr {
                 th scope="row" { (part.collective) }
-                td.n { (bytes(part.bytes)) }
+                td.size { (sizes(part.range())) }
                 td.n { (grouped(part.calls)) }
                 td.n { (percent(part.share)) }
                 td.n { (part.waiting.map_or_else(|| "unknown".to_owned(), percent)) }

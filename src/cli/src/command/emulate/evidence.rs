@@ -10,7 +10,7 @@ mod validated;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, ensure};
 use colltune_emulate::study::{ALL, Row, Size, Study};
 use colltune_report::evidence::{Elsewhere, Evidence, Findings, Judged, Picture, Reproduction};
 use colltune_report::page;
@@ -91,8 +91,8 @@ fn reproductions(rows: &[&Row], quick: bool) -> (Vec<Reproduction>, Vec<(String,
     for row in rows {
         let since = Instant::now();
         let found = match begun.elapsed() < TIME_MAX {
-            true => reproduced(row, quick),
-            false => Err(anyhow!("begin it: an hour was over")),
+            true => reproduced(row, quick).map_err(|error| format!("failed to {error:#}")),
+            false => Err("skipped: one-hour limit reached".to_owned()),
         };
         let found = found.map(|(findings, json)| {
             files.push((format!("emulate-study-{}.json", row.name), json));
@@ -103,7 +103,7 @@ fn reproductions(rows: &[&Row], quick: bool) -> (Vec<Reproduction>, Vec<(String,
             paper: row.paper.to_owned(),
             command: command(row.name, quick),
             seconds: Some(since.elapsed().as_secs_f64()),
-            found: found.map_err(|error| format!("{error:#}")),
+            found,
         });
     }
     (studies, files)
@@ -220,7 +220,7 @@ fn in_words(evidence: &Evidence, page: &Path) -> String {
                         .map_or_else(String::new, |seconds| format!(" ({seconds:.0} s)"))
                 )
             }
-            Err(why) => format!("{}: failed to {why}\n", study.name),
+            Err(why) => format!("{}: {why}\n", study.name),
         };
     }
     text + &format!("{}\n", page.display())
