@@ -117,7 +117,7 @@ pub fn unreadable() -> impl Iterator<Item = String> {
         let ours = name.to_str()?.starts_with(environment::PREFIX);
         (ours && value.to_str().is_none()).then(|| name.to_string_lossy().into_owned())
     });
-    names.map(|name| format!("failed to read {name}: it is no text in UTF-8; it is not used"))
+    names.map(|name| format!("failed to read {name}: it is not valid UTF-8; it is not used"))
 }
 
 /// The folder of flight recordings, wherever a rank's working folder is.

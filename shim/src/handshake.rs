@@ -186,7 +186,9 @@ impl<'a> Handshake<'a> {
             });
             let hello = hello.ok_or_else(|| {
                 let seconds = self.timeout.as_secs_f64();
-                format!("rank {rank} did not answer within {seconds} s: it runs without the shim")
+                format!(
+                    "rank {rank} did not answer within {seconds} s: it runs without the shim, or is stopped"
+                )
             })?;
             roll.hear(&hello)?;
         }
@@ -318,7 +320,7 @@ impl<'a> Handshake<'a> {
         }
         let seconds = self.timeout.as_secs_f64();
         Outcome::Stay(format!(
-            "rank 0 did not answer within {seconds} s: it runs without the shim; collectives run untuned on all ranks"
+            "rank 0 did not answer within {seconds} s: it runs without the shim, or is stopped; collectives run untuned on all ranks"
         ))
     }
 

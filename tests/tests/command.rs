@@ -75,7 +75,7 @@ on_each_library! {
         for (db, said) in [
             (broken.path(), "explore_total"),
             (piped.path(), "a pipe"),
-            (&no_folder, "make the folder"),
+            (&no_folder, "it is no folder, but a file"),
             (other.path(), "holds other things"),
         ] {
             let outcome = started(mpi, &["--db", text(db)]).run("ends", &["exit", "3"]);
@@ -86,6 +86,14 @@ on_each_library! {
     }
 
     /// Each process is a world of one, whose results are right, and not what was asked for.
+    /// A program that a tuned one starts may have no MPI: nobody asked that it be tuned.
+    fn what_is_asked_of_a_strict_job_is_not_asked_of_the_programs_that_it_starts(mpi: Mpi) {
+        let db = folder();
+        let unset = "test -z \"${COLLTUNE_STRICT+set}\" && test -n \"${COLLTUNE_DB+set}\"";
+        let outcome = started(mpi, &["--strict", "--db", text(db.path())]).run("ends", &["shell", unset]);
+        outcome.succeeds();
+    }
+
     fn a_program_of_another_library_than_its_launcher_is_named(mpi: Mpi) {
         let Some(other) = mpi.other().installed() else { return };
         let program = program(other, "frequent");
@@ -198,6 +206,19 @@ fn said_with(variables: &[(&str, &str)], words: &[&str]) -> (String, Option<i32>
         .expect("colltune starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (said, output.status.code())
+}
+
+/// The same of both streams.
+fn all_said_with(variables: &[(&str, &str)], words: &[&str]) -> (String, Option<i32>) {
+    let output = Command::new(colltune())
+        .args(words)
+        .env_remove("COLLTUNE_DB")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("it starts");
+    let streams = [&output.stdout, &output.stderr];
+    let said = streams.map(|stream| String::from_utf8_lossy(stream).into_owned());
+    (said.concat(), output.status.code())
 }
 
 #[test]
@@ -515,6 +536,98 @@ fn a_strict_run_refuses_a_program_without_mpi_before_it_starts() {
         let (said, code) = run(options);
         assert!(code == Some(0) && started.exists(), "{code:?}: {said}");
         std::fs::remove_file(&started).unwrap();
+    }
+}
+
+#[test]
+fn a_line_without_the_dashes_before_it_is_answered_with_the_line_that_was_meant() {
+    for words in [["run", "--db", "db"], ["tune", "--db", "db"]] {
+        let line = [&words[..], &["mpirun", "-n", "2", "./solver"]].concat();
+        let (said, code) = said_with(&[], &line);
+        let meant = format!("colltune {} --db db -- mpirun -n 2 ./solver", words[0]);
+        assert!(code == Some(2) && said.contains(&meant), "{code:?}: {said}");
+    }
+    // Another word that there is not is no line.
+    let (said, code) = said_with(&[], &["run", "--db", "db", "solver"]);
+    assert!(code == Some(2) && !said.contains("behind `--`"), "{said}");
+}
+
+#[test]
+fn a_line_without_mpi_is_told_so_once() {
+    let line = ["doctor", "--no-self-test", "--", "/bin/true"];
+    let (said, _) = all_said_with(&[], &line);
+    let told = said.matches("/bin/true needs no MPI library").count();
+    assert_eq!(told, 1, "{said}");
+}
+
+#[test]
+fn pruning_says_what_it_would_remove_and_waits_for_a_word() {
+    let scratch = folder();
+    let db = text(scratch.path());
+    assert!(command(&["db", "init", db]).status.success());
+    let quarantine = scratch.path().join("quarantine");
+    std::fs::create_dir(&quarantine).unwrap();
+    let refused = ["a.0.trace", "a.0.trace.reason"].map(|name| quarantine.join(name));
+    refused
+        .iter()
+        .for_each(|file| std::fs::write(file, "").unwrap());
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(40 * 86_400);
+    let reason = std::fs::File::options()
+        .write(true)
+        .open(&refused[1])
+        .unwrap();
+    reason.set_modified(old).unwrap();
+    let prune =
+        |options: &[&str]| all_said_with(&[], &[&["db", "prune", "--db", db], options].concat());
+    let (said, code) = prune(&[]);
+    assert!(
+        code == Some(2) && said.contains("nothing was removed"),
+        "{code:?}: {said}"
+    );
+    assert!(
+        said.contains("1 refused file would go") && said.contains("--yes"),
+        "{said}"
+    );
+    let (said, code) = prune(&["--quarantine", "60d"]);
+    assert!(
+        code == Some(0) && said.contains("0 refused files for good"),
+        "{said}"
+    );
+    assert!(refused[0].exists());
+    let (said, code) = prune(&["--yes"]);
+    assert!(
+        code == Some(0) && said.contains("1 refused file for good"),
+        "{said}"
+    );
+    assert!(!refused[0].exists());
+    // Where there is nothing to lose nobody is asked.
+    assert_eq!(prune(&[]).1, Some(0));
+}
+
+#[test]
+fn the_doctor_fails_where_root_cannot_start_a_job() {
+    if !rustix::process::geteuid().is_root() {
+        skip::<()>("this is not root");
+        return;
+    }
+    let allowed = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"];
+    let with = |value: &str, more: &[&str]| {
+        let variables = allowed.map(|name| (name, value));
+        all_said_with(&variables, &[&["doctor", "--no-self-test"], more].concat())
+    };
+    let (said, code) = with("", &[]);
+    if !said.contains("starts jobs of Open MPI") && !said.contains("starts jobs of openmpi") {
+        skip::<()>("Open MPI is not in PATH");
+        return;
+    }
+    assert_eq!(code, Some(1), "{said}");
+    let named = |line: &str| line.starts_with("fail") && line.contains("starts no job of root's");
+    assert!(said.lines().any(named), "{said}");
+    for (said, _) in [
+        with("1", &[]),
+        with("", &["--", "mpirun", "--allow-run-as-root", "true"]),
+    ] {
+        assert!(!said.contains("no job of root's"), "{said}");
     }
 }
 

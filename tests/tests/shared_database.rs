@@ -215,6 +215,29 @@ fn a_group_that_is_not_there_or_not_its_owners_is_told_with_the_way_out() {
     assert_eq!(fs::read_dir(&home).unwrap().count(), 1);
 }
 
+#[test]
+fn who_may_not_open_anothers_database_learns_how_it_is_shared() {
+    if !is_root() {
+        return;
+    }
+    let folder = folder();
+    std::os::unix::fs::chown(folder.path(), Some(ALICE), Some(GROUP)).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let db = folder.path().join("db");
+    let place = db.to_string_lossy();
+    tells(ALICE, &["db", "init", &place]);
+    fs::set_permissions(&db, fs::Permissions::from_mode(0o700)).unwrap();
+    let output = command(BOB, open(&colltune()))
+        .args(["status", "--db", &place])
+        .output()
+        .unwrap();
+    let said = says(&output);
+    assert!(
+        !output.status.success() && said.contains("colltune db init --shared GROUP DIR"),
+        "{said}"
+    );
+}
+
 const USERS: u32 = 50;
 const JOBS_OF_EACH: u32 = 4;
 

@@ -64,6 +64,9 @@ impl Database {
     pub fn create_or_open(root: impl Into<PathBuf>) -> Result<Database, DbError> {
         let db = Database { root: root.into() };
         refuse_site(&db.root)?;
+        if db.root.metadata().is_ok_and(|about| !about.is_dir()) {
+            return Err(DbError::NoFolder { path: db.root });
+        }
         fs::create_dir_all(&db.root).map_err(at("make the folder", &db.root))?;
         db.refuse_foreign()?;
         if !db.incoming().is_dir() {

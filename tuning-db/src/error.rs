@@ -12,10 +12,27 @@ pub fn in_shell(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
+/// How somebody else's database comes to be one's own, too.
+fn shared(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            "; a database of another user's is shared by its owner: `colltune db init --shared GROUP DIR`"
+        }
+        _ => "",
+    }
+}
+
+fn kind_of(path: &Path) -> &'static str {
+    match path.is_file() {
+        true => "a file",
+        false => "a device, a pipe or a socket",
+    }
+}
+
 /// What can go wrong; the messages read after "failed to".
 #[derive(Debug, Error)]
 pub enum DbError {
-    #[error("{action} {path}: {error}", path = path.display())]
+    #[error("{action} {path}: {error}{}", shared(error), path = path.display())]
     Io {
         action: &'static str,
         path: PathBuf,
@@ -29,7 +46,8 @@ pub enum DbError {
     )]
     Missing { path: PathBuf },
     #[error(
-        "open the database {path}: it is no folder; name another one by --db or COLLTUNE_DB",
+        "open the database {path}: it is no folder, but {}; name another one by --db or COLLTUNE_DB",
+        kind_of(path),
         path = path.display()
     )]
     NoFolder { path: PathBuf },

@@ -13,7 +13,7 @@ use colltune_files::site::{Look, is_site, look, state, version};
 pub fn prepare(db: &Path) -> anyhow::Result<Settings> {
     if db.to_str().is_none() {
         bail!(
-            "use {} as a database: ranks take only names that are text in UTF-8; name another folder",
+            "use {} as a database: ranks take only names that are valid UTF-8; name another folder",
             db.display()
         );
     }

@@ -12,7 +12,15 @@ use crate::verbosity::{self, Verbosity};
 #[error("{0}")]
 pub struct Usage(String);
 
-/// An error of wrong usage.
+/// An error of wrong usage that is a sentence of its own.
+pub fn wrong(sentence: impl std::fmt::Display) -> anyhow::Error {
+    anyhow::Error::new(Stopped {
+        message: sentence.to_string(),
+        code: 2,
+    })
+}
+
+/// An error of wrong usage; it reads after "failed to".
 pub fn usage(problem: impl std::fmt::Display) -> anyhow::Error {
     anyhow::Error::new(Usage(problem.to_string()))
 }

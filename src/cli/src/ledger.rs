@@ -60,15 +60,23 @@ impl Ledger {
                 let than = if saved > 0.0 { "less" } else { "more" };
                 format!(
                     ", {} {than} than with the library's own choices",
-                    short(saved.abs())
+                    node_time(saved.abs())
                 )
             }
         };
         format!(
-            "{jobs} with this database took {} node-hours from MPI_Init to MPI_Finalize{less}, {} of them in collectives\n",
-            short(node_hours),
+            "{jobs} with this database took {} from MPI_Init to MPI_Finalize{less}, {} of them in collectives\n",
+            node_time(node_hours),
             percent(self.in_collectives / node_hours)
         )
+    }
+}
+
+/// Nodes' time in a unit that leaves digits to read.
+pub fn node_time(hours: f64) -> String {
+    match hours {
+        hours if hours >= 0.1 => format!("{} node-hours", short(hours)),
+        hours => format!("{} node-seconds", short(3600.0 * hours)),
     }
 }
 
@@ -137,13 +145,13 @@ mod tests {
         assert_eq!((ledger.node_hours, ledger.saved), (4.0, 0.5));
         let said = ledger.sentence();
         assert!(
-            said.contains(" 4.00 node-hours from MPI_Init to MPI_Finalize, 0.500 less than with the library's own choices, 25 %"),
+            said.contains(" 4.00 node-hours from MPI_Init to MPI_Finalize, 0.500 node-hours less than with the library's own choices, 25 %"),
             "{said}"
         );
         // Where what was learned has become slower nothing is hidden.
         let said = write("c", "exploit", "0.5").sentence();
         assert!(
-            said.contains("MPI_Finalize, 0.500 more than with the"),
+            said.contains("MPI_Finalize, 0.500 node-hours more than with the"),
             "{said}"
         );
     }
@@ -154,5 +162,9 @@ mod tests {
             [0.00123, 0.5, 12.3].map(short),
             ["0.00123", "0.500", "12.30"]
         );
+        let times = [0.000000584, 0.02, 0.5, 12.3].map(node_time);
+        assert_eq!(times[0], "0.00210 node-seconds");
+        assert_eq!(times[1], "72.00 node-seconds");
+        assert_eq!(times[2..], ["0.500 node-hours", "12.30 node-hours"]);
     }
 }

@@ -48,10 +48,11 @@ mod golden;
 
 mod command;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// `colltune`, with the words of this process's line.
@@ -95,7 +96,38 @@ pub fn colltune_bench() -> ExitCode {
 fn read<C: CommandFactory + FromArgMatches>() -> C {
     let command = without_empty(C::command());
     let command = globals::colored(command, std::env::args_os());
-    C::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+    let matches = command.try_get_matches();
+    let read = matches.and_then(|matches| C::from_arg_matches(&matches));
+    read.unwrap_or_else(|error| with_tip(error, &std::env::args().collect::<Vec<_>>()).exit())
+}
+
+/// Says what is missing where a launcher's line stands without the `--` before it.
+fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
+    let found = error.get(ContextKind::InvalidArg);
+    let Some(ContextValue::String(found)) =
+        found.filter(|_| error.kind() == ErrorKind::UnknownArgument)
+    else {
+        return error;
+    };
+    let Some(place) = words.iter().position(|word| word == found) else {
+        return error;
+    };
+    let rest = words[place..]
+        .iter()
+        .map(OsString::from)
+        .collect::<Vec<_>>();
+    if launch::line::is_launcher(&rest) && !words.iter().any(|word| word == "--") {
+        let mut line = words.to_vec();
+        line.insert(place, "--".to_owned());
+        line[0] = "colltune".to_owned();
+        let tip = format!(
+            "the line that starts the job stands behind `--`: {}",
+            line.join(" ")
+        );
+        let tip = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tip);
+    }
+    error
 }
 
 /// An argument's variable that is empty counts as one that is not set.
@@ -176,7 +208,7 @@ enum Command {
     Publish(command::publish::Args),
     /// List the variants of each collective and what they need
     Variants(command::variants::Args),
-    /// Check what somebody would stumble over
+    /// Diagnose installation, environment and command line
     Doctor(command::doctor::Args),
     /// Say which rank of a hanging job is in which call
     Explain(command::explain::Args),

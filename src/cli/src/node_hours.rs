@@ -6,7 +6,7 @@ use colltune_models::statistics::CellStatistics;
 use serde::Serialize;
 
 use crate::comparison::percent;
-use crate::ledger::short;
+use crate::ledger::node_time;
 
 /// Node-hours of the recorded calls with one way of choosing alone, by the medians of a training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -42,9 +42,9 @@ impl NodeHours {
             return String::new();
         }
         format!(
-            "the recorded calls take {} node-hours with the default, {} with what is chosen: {} less{}\n",
-            short(self.with_default),
-            short(self.with_choices),
+            "the recorded calls take {} with the default, {} with what is chosen: {} less{}\n",
+            node_time(self.with_default),
+            node_time(self.with_choices),
             self.saved(self.with_choices),
             match self.with_tables < self.with_default && self.with_tables != self.with_choices {
                 true => format!(" ({} with tables alone)", self.saved(self.with_tables)),

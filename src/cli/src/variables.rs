@@ -10,7 +10,7 @@ use thiserror::Error;
 /// What is wrong with a variable of ours.
 #[derive(Debug, Error)]
 pub enum Wrong {
-    #[error("{0}: it is no text in UTF-8")]
+    #[error("{0}: it is not valid UTF-8")]
     NoText(String),
     #[error("{name}: colltune has no such variable{near}")]
     Unknown { name: String, near: String },

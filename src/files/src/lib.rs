@@ -77,7 +77,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
         let problem = format!("it is longer than {bytes_max} bytes, the most that is read");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
     }
-    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8");
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8");
     String::from_utf8(bytes).map_err(no_text)
 }
 

@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use super::compare::interrupted;
 use super::measuring;
+use super::train::grouped;
 use crate::bench::place::{answer_in, helper};
 use crate::failure::{Stopped, usage};
 use crate::launch::library::of_launcher;
@@ -56,9 +57,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         });
     }
     tell(format!(
-        "# written to {}; {} variants are expected to be over {factor} times as slow as another one",
+        "# written to {}; {} times a variant is expected to be over {factor} times as slow as another one in a cell",
         db.calibration(library).display(),
-        found.map_or(0, |found| found.hopeless(factor))
+        grouped(found.map_or(0, |found| found.hopeless(factor)) as u64)
     ));
     Ok(())
 }

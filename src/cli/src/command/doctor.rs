@@ -1,4 +1,4 @@
-//! `colltune doctor`: what somebody would stumble over, before they do.
+//! `colltune doctor`: diagnoses installation, environment and command line before a job meets what is wrong.
 //!
 //! ```text
 //! $ colltune doctor --db ./hydra.db -- mpirun -n 8 ./solver
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         });
     }
     let mut report = Findings::new(args.json);
-    let launchers = launchers::check(&mut report);
+    let launchers = launchers::check(&mut report, &args.line);
     shims::check(&mut report, &launchers);
     shims::check_standard(&mut report);
     machine::check(&mut report);

@@ -12,7 +12,7 @@ use anyhow::Context;
 use colltune_query::answer::{CsvLines, Grid, JsonRows, ParquetOut};
 use colltune_query::{Engine, QueryError, Sink, examples, schema};
 
-use crate::failure::usage;
+use crate::failure::{usage, wrong};
 use crate::output::{is_stdout, print};
 use crate::progress;
 
@@ -112,7 +112,10 @@ impl Args {
         let sql = self.sql.as_deref().unwrap_or("");
         // A query may begin with a comment, which looks like an option.
         if sql.starts_with("--") && !sql.contains('\n') {
-            return Err(usage(format!("understand {sql}: there is no such option")));
+            return Err(wrong(format!(
+                "unknown option {}; `colltune query --help` lists them",
+                sql.split_whitespace().next().unwrap_or(sql)
+            )));
         }
         if sql != "-" {
             return Ok(sql.to_owned());

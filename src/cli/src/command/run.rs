@@ -47,6 +47,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
              so that it would run untuned; if it loads MPI later on, say which: --mpi openmpi, mpich, intel or mpi_abi"
         );
     }
+    let without = line.contexts.iter().zip(&abis);
+    for (context, _) in without.filter(|(_, abi)| abi.is_none()) {
+        progress::hint(format_args!(
+            "{} needs no MPI library that can be seen, so it is started without the tuner \
+             (if it loads MPI later on, say which: --mpi openmpi, mpich, intel or mpi_abi)",
+            line.words[context.program].display()
+        ));
+    }
     if let Some(mismatch) = mismatch(&line, &abis) {
         progress::hint(mismatch);
     }
@@ -150,7 +158,7 @@ pub struct Args {
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: Option<PathBuf>,
     /// explore (draw and record), exploit (best known), tables (best known of the library's own algorithms), record
-    /// (default, timed), off
+    /// (time the library's own choice), off
     /// [default: explore with a database, exploit with a site folder, else off]
     #[arg(long, value_parser = mode(), value_name = "MODE")]
     mode: Option<Mode>,
@@ -379,11 +387,6 @@ fn library_of(line: &Line, context: &Context) -> anyhow::Result<Option<Abi>> {
         may_load_mpi_later = true; // the launcher may find it on another node, or will say itself that it is missing
     }
     if !may_load_mpi_later {
-        progress::hint(format_args!(
-            "{} needs no MPI library that can be seen, so it is started without the tuner \
-             (if it loads MPI later on, say which: --mpi openmpi, mpich, intel or mpi_abi)",
-            words[0].display()
-        ));
         return Ok(None);
     }
     let launcher = line

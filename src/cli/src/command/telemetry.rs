@@ -22,7 +22,7 @@ use colltune_telemetry::{Folder, health, matrix, noise, path, summary};
 use colltune_timeline::{TimelineError, calls};
 use serde::Serialize;
 
-use crate::failure::usage;
+use crate::failure::{usage, wrong};
 use crate::output::{print, save};
 use crate::parse::named;
 use crate::plot::{self, Bar};
@@ -140,9 +140,10 @@ fn shares(found: &Summary) -> anyhow::Result<String> {
 
 /// Which hosts came late to the recorded collectives of a job.
 fn lateness(asked: &HealthArgs) -> anyhow::Result<Lateness> {
-    let db = asked.db.as_deref().ok_or_else(|| {
-        usage("know what to look at: name a folder of telemetry, or a database by --db or COLLTUNE_DB")
-    })?;
+    let db = asked
+        .db
+        .as_deref()
+        .ok_or_else(|| wrong("give a folder of telemetry, or --db with a database"))?;
     let (db, mut warnings) = (Database::open(db)?, Vec::new());
     let job =
         calls::find(&db, asked.job.as_deref(), &mut warnings).map_err(|error| match error {

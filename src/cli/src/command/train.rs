@@ -218,7 +218,7 @@ pub fn counted(number: u64, noun: &str) -> String {
 }
 
 /// A number with commas: 23,104.
-fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {

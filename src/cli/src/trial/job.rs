@@ -26,6 +26,10 @@ const LOOK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(5);
 /// How much of a failed job's messages is shown, and how much is looked through for the tuner's.
 const TAIL_LINES: usize = 12;
+/// Of a launcher's message that is longer, so many lines are those that it begins with.
+const HEAD_LINES: usize = 4;
+/// So many equal letters are a rule.
+const RULE: usize = 20;
 const TAIL_BYTES: u64 = 16 << 10;
 const SEARCHED_BYTES: u64 = 1 << 20;
 
@@ -237,17 +241,7 @@ impl Captured {
         if text.trim().is_empty() {
             text = last(&mut self.stdout);
         }
-        let lines: Vec<&str> = text.trim_end().lines().rev().take(TAIL_LINES).collect();
-        let mut shown = String::new();
-        for line in lines
-            .into_iter()
-            .rev()
-            .filter(|line| !line.trim().is_empty())
-        {
-            shown += "\n  ";
-            shown += line;
-        }
-        shown
+        tail_of(&text)
     }
 
     fn messages_of_ours(&mut self) -> Vec<String> {
@@ -262,10 +256,87 @@ impl Captured {
     }
 }
 
+/// The last lines of a text. Of a launcher's message, which stands between two rules, the first sentence says what is
+/// wrong: it is kept where the message is longer.
+fn tail_of(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let is_rule =
+        |line: &str| line.len() >= RULE && line.bytes().all(|byte| byte == line.as_bytes()[0]);
+    let rules: Vec<usize> = (0..lines.len())
+        .filter(|place| is_rule(lines[*place]))
+        .collect();
+    let from = lines.len().saturating_sub(TAIL_LINES);
+    let message = match rules[..] {
+        [.., begins, ends] if begins < from && ends >= from => Some(begins + 1),
+        _ => None,
+    };
+    let told: Vec<&str> = match message {
+        None => lines[from..].to_vec(),
+        Some(begins) => {
+            let first = (begins + HEAD_LINES).min(from);
+            let last = from.max(lines.len().saturating_sub(TAIL_LINES - HEAD_LINES));
+            [&lines[begins..first], &["..."], &lines[last..]].concat()
+        }
+    };
+    told.into_iter().map(|line| format!("\n  {line}")).collect()
+}
+
 fn last(file: &mut File) -> String {
     let length = file.metadata().map_or(0, |about| about.len());
     let mut bytes = Vec::new();
     let _ = file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)));
     let _ = file.take(TAIL_BYTES).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_message_of_the_launcher_the_first_sentence_is_shown_too() {
+        let rule = "-".repeat(74);
+        let message = "There are not enough slots available in the system to satisfy the 4\n\
+                       slots that were requested by the application:\n\n  ./solver\n\n\
+                       Either request fewer slots for your application, or make more slots\n\
+                       available for use.\n";
+        let more: String = (0..20)
+            .map(|place| format!("line {place} about slots\n"))
+            .collect();
+        let text = format!("hello\n{rule}\n{message}{more}{rule}\n");
+        let shown = tail_of(&text);
+        assert!(
+            shown.starts_with("\n  There are not enough slots"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("\n  ./solver") || shown.contains("./solver\n"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("\n  ...\n") && shown.contains("line 19"),
+            "{shown}"
+        );
+        assert!(
+            !shown.contains("hello") && !shown.contains("line 2 "),
+            "{shown}"
+        );
+        assert!(shown.lines().count() <= TAIL_LINES + 2, "{shown}");
+        // A short one is shown whole, and so is the end of what has none.
+        let short = format!("{rule}\nno such program\n{rule}\n");
+        assert_eq!(
+            tail_of(&short),
+            format!("\n  {rule}\n  no such program\n  {rule}")
+        );
+        let lines: String = (0..30).map(|place| format!("{place}\n")).collect();
+        let shown = tail_of(&lines);
+        assert!(
+            shown.starts_with("\n  18\n") && shown.ends_with("\n  29"),
+            "{shown}"
+        );
+        assert_eq!(tail_of(""), "");
+    }
 }

@@ -250,7 +250,8 @@ impl Costs {
         match self.kernel == wanted {
             true => Ok(()),
             false => Err(EmulateError::Costs(format!(
-                "they were fitted on {}, and this program computes {wanted}",
+                "they were fitted on {}, and this mesh's program computes {wanted}: name a mesh or deck that computes {0}, \
+                 or fit others on a recording of this one, by `colltune emulate fit --telemetry FOLDER`",
                 self.kernel
             ))),
         }
@@ -319,6 +320,31 @@ mod tests {
         let resident =
             [&costs.memory.updates, &costs.memory.beside_finer].map(|all| all[0].working_set_mib);
         assert_eq!(resident, [4.0, 1.0]);
+    }
+
+    #[test]
+    fn costs_of_another_kernel_are_refused_with_the_way_out() {
+        let settings = crate::mesh::settings(&[], 1, 1).unwrap();
+        assert!(
+            Costs::uniform(settings.work, 1.0)
+                .check_kernel(&settings)
+                .is_ok()
+        );
+        let other = match settings.work {
+            Kernel::Euler => Kernel::Seven,
+            _ => Kernel::Euler,
+        };
+        let refused = Costs::uniform(other, 1.0)
+            .check_kernel(&settings)
+            .unwrap_err()
+            .to_string();
+        for word in [
+            kernel_name(other),
+            "name a mesh or deck",
+            "colltune emulate fit",
+        ] {
+            assert!(refused.contains(word), "{word}: {refused}");
+        }
     }
 
     #[test]

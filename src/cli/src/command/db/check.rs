@@ -1,9 +1,10 @@
 //! `colltune db check`: what is wrong with a database, and the way out.
 
-use anyhow::bail;
 use colltune_db::manage::check::{Finding, Level, check};
 
 use super::at::At;
+use crate::command::train::counted;
+use crate::failure::Stopped;
 
 #[derive(clap::Args, Debug)]
 pub struct Looking {
@@ -25,9 +26,18 @@ impl Looking {
             };
             checked.findings.iter().map(line).collect()
         })?;
-        match checked.has_faults() {
-            true => bail!("find {} without faults", self.at.db.display()),
-            false => Ok(()),
+        let is_fault = |one: &&Finding| matches!(one.level, Level::Fault);
+        match checked.findings.iter().filter(is_fault).count() {
+            0 => Ok(()),
+            n_faults => Err(Stopped {
+                message: format!(
+                    "{} has {}",
+                    self.at.db.display(),
+                    counted(n_faults as u64, "fault")
+                ),
+                code: 1,
+            }
+            .into()),
         }
     }
 }

@@ -11,8 +11,11 @@ use crate::launch::needs;
 /// What lets root start jobs of Open MPI: both variables, or the launcher's option `--allow-run-as-root`.
 pub const ALLOW_ROOT: [&str; 2] = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"];
 
-/// The launchers in PATH, one per library.
-pub fn check(report: &mut Findings) -> Vec<(Abi, OsString)> {
+const ALLOW_ROOT_OPTION: &str = "--allow-run-as-root";
+
+/// The launchers in PATH, one per library; `line` may allow what the environment does not.
+pub fn check(report: &mut Findings, line: &[OsString]) -> Vec<(Abi, OsString)> {
+    let line_allows = line.iter().any(|word| word == ALLOW_ROOT_OPTION);
     let mut found: Vec<(Abi, OsString)> = Vec::new();
     for name in [
         "mpirun",
@@ -38,8 +41,8 @@ pub fn check(report: &mut Findings) -> Vec<(Abi, OsString)> {
                         "jobs on it run untuned; install a newer colltune, or load a version that is known",
                     );
                 }
-                if abi == Abi::OpenMpi && refuses_root() {
-                    report.warn(
+                if abi == Abi::OpenMpi && refuses_root() && !line_allows {
+                    report.fail(
                         format_args!("{name}: Open MPI's launcher starts no job of root's"),
                         format_args!(
                             "`export {}`",

@@ -50,8 +50,11 @@ pub fn run(asked: &Asked) -> anyhow::Result<()> {
     }
     let line = read_line(asked.line)?;
     let abi = libraries(&line, asked.mpi)?.into_iter().flatten().next();
-    let abi =
-        abi.context("know the MPI library of the line: neither launcher nor program tells it; say it with --mpi")?;
+    let abi = abi.ok_or_else(|| Stopped {
+        message: "cannot detect the MPI library: neither launcher nor program tells it; use --mpi"
+            .to_owned(),
+        code: 1,
+    })?;
     let found = measure(&line, abi)?;
     let nodes = found.nodes();
     let (history, excluded) = match asked.db {
