@@ -194,7 +194,7 @@ fn what_is_not_there_or_not_sql_is_told_in_a_sentence() {
         "x.parquet",
     );
     fails(&["--db", db], 2, "SQL");
-    fails(&["--db", db, "--cvs"], 2, "no such option");
+    fails(&["--db", db, "--cvs"], 2, "unknown option --cvs");
     assert_eq!(
         succeeds(&["--db", db, "SELECT count(*) AS n FROM cells"]),
         "n\n0\n"

@@ -316,7 +316,9 @@ mod tests {
 
     #[test]
     fn a_study_that_cannot_run_says_why_and_has_no_verdict() {
-        let page = html(&evidence(Err("use METIS: this build has none".to_owned())));
+        let page = html(&evidence(Err(
+            "failed to use METIS: this build has none".to_owned()
+        )));
         assert!(page.contains("failed to use METIS: this build has none"));
         assert!(!page.contains("data-verdict"));
     }

@@ -257,9 +257,9 @@ mod tests {
         let range = |lo, hi| Range { lo, hi };
         assert_eq!(sizes(range(16, Some(64))), "16\u{a0}B to <64\u{a0}B");
         assert_eq!(sizes(range(0, Some(1))), "0\u{a0}B");
-        let short = [(16, Some(64)), (256, Some(1024)), (1 << 30, None)];
-        let short = short.map(|(lo, hi)| sizes_short(range(lo, hi)).replace('\u{a0}', " "));
-        assert_eq!(short, ["16–64 B", "256 B–1 KiB", "1 GiB+"]);
+        let brief = [(16, Some(64)), (256, Some(1024)), (1 << 30, None)];
+        let brief = brief.map(|(lo, hi)| sizes_short(range(lo, hi)).replace('\u{a0}', " "));
+        assert_eq!(brief, ["16–64 B", "256 B–1 KiB", "1 GiB+"]);
         assert_eq!(sizes(range(4 << 20, None)), "4\u{a0}MiB and more");
         assert_eq!(numbers(range(5, Some(9))), "5 to 8");
         assert_eq!(cut("recursive doubling", 10), "recursive…");
