@@ -1,8 +1,10 @@
 //! What values options may have, alone and beside each other.
 
-use super::REFINE_BUFFER_MAX;
 use crate::leaf::Grid;
 use crate::options::{BalanceName, BoundaryName, CriterionName, Options, ProblemName, Refusal};
+
+/// The most rings that `--refine_buffer` may ask for.
+pub(super) const REFINE_BUFFER_MAX: u32 = 64;
 
 pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
     let cells = [("nx", options.nx), ("ny", options.ny), ("nz", options.nz)];

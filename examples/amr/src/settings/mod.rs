@@ -25,9 +25,6 @@ use crate::placement::rcb::{Axes, Rcb};
 use crate::refine::Across;
 use crate::shape::BlockShape;
 
-/// The most rings that `--refine_buffer` may ask for.
-const REFINE_BUFFER_MAX: u32 = 64;
-
 /// Everything that a run is told. The same on every rank.
 pub struct Settings {
     pub options: Options,
@@ -291,7 +288,7 @@ fn refine_rings(options: &Options, work: Work) -> u32 {
         let edge = options.nx.min(options.ny).min(options.nz);
         (cells / edge as f64)
             .ceil()
-            .min(f64::from(REFINE_BUFFER_MAX)) as u32
+            .min(f64::from(check::REFINE_BUFFER_MAX)) as u32
     };
     let default = || if moving { rings() } else { 0 };
     options.refine_buffer.unwrap_or_else(default)
