@@ -111,16 +111,14 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
 ///
 /// Errors: as [`list`].
 pub(crate) fn footers(folder: &Path, warnings: &mut Vec<String>) -> Result<Footers, DbError> {
-    let mut footers = Footers::new();
-    for path in list(folder)? {
-        match held(&path) {
-            Ok(held) => {
-                footers.insert(path, held);
-            }
-            Err(error) => warnings.push(format!("failed to {error}; it is left out")),
+    let read = |path: PathBuf| match held(&path) {
+        Ok(held) => Some((path, held)),
+        Err(error) => {
+            warnings.push(format!("failed to {error}; it is left out"));
+            None
         }
-    }
-    Ok(footers)
+    };
+    Ok(list(folder)?.into_iter().filter_map(read).collect())
 }
 
 /// Publishes a partition; returns where, and what it holds. Its name begins with the time of its first run and ends
@@ -135,11 +133,8 @@ pub fn publish(
     let folder = db.make_folder(&db.data(key))?;
     let traces: Vec<Held> = pieces.iter().map(Piece::held).collect();
     let held = serde_json::to_string(&traces).expect("numbers and names");
-    let started = pieces
-        .iter()
-        .map(|piece| piece.header.started_unix_ms)
-        .min()
-        .unwrap_or(0);
+    let starts = pieces.iter().map(|piece| piece.header.started_unix_ms);
+    let started = starts.min().unwrap_or(0);
     let word = check_word(held.as_bytes());
     let name = format!("{started:015}-{word:016x}.parquet");
     publish_table(&folder, &name, |file| {
