@@ -13,6 +13,7 @@ pub mod cost;
 
 pub mod place;
 pub mod ratios;
+pub mod reason;
 pub mod simulated;
 
 pub mod undrawn;
@@ -27,8 +28,8 @@ use crate::settings::Settings;
 use crate::shape::Load;
 use crate::space::Cell;
 use place::Place;
+use reason::Undrawn;
 use rivals::{differs, least_ranks, most_ranks};
-use undrawn::Undrawn;
 
 /// What a variant may cost by its shape beside another, at the least: the simulator, which a smaller factor is meant
 /// for, knows the machine.
