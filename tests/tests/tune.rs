@@ -283,10 +283,10 @@ fn a_budget_that_is_too_short_says_so_and_nothing_is_lost() {
         return;
     };
     let line = Line::new(mpi, 50);
-    line.run(&["tune", "--no-calibration", "--budget", "1s"])
+    line.run(&["tune", "--no-calibration", "--anyway", "--budget", "1s"])
         .exits(3, &["too short", "goes on from here"]);
     assert_eq!(line.log().len(), 1);
-    line.run(&["tune", "--no-calibration", "--budget", "1s"])
+    line.run(&["tune", "--no-calibration", "--anyway", "--budget", "1s"])
         .exits(3, &["Going on where it was", "too short"]);
     assert_eq!(line.log().len(), 1, "what is known is not measured again");
 }
