@@ -13,7 +13,7 @@ fn what_granularity_decides_of_arts_table_is_reproduced_and_every_row_is_judged(
     for finding in &study.findings {
         let is_bound = finding.what == "fine, sfclb, 512 and 1024";
         assert!(!is_bound || finding.verdict == Verdict::Reproduced);
-        // What the paper has no number for, or no tolerance, is shown; all else has a verdict, whichever.
+        // Only what the paper has no number for, or no tolerance, has no verdict.
         let is_shown = finding.note.contains("no numbers") || finding.note.contains("no tolerance");
         let is_judged = finding.verdict != Verdict::NotJudged;
         assert_eq!(
