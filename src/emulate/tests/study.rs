@@ -16,9 +16,8 @@ fn what_granularity_decides_of_arts_table_is_reproduced_and_every_row_is_judged(
         // Only what the paper has no number for, or no tolerance, has no verdict.
         let is_shown = finding.note.contains("no numbers") || finding.note.contains("no tolerance");
         let is_judged = finding.verdict != Verdict::NotJudged;
-        assert_eq!(
-            is_judged,
-            finding.id != "A*" && !is_shown,
+        assert!(
+            is_judged || finding.id == "A*" || is_shown,
             "{}",
             finding.what
         );
