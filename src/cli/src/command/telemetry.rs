@@ -143,7 +143,7 @@ fn lateness(asked: &HealthArgs) -> anyhow::Result<Lateness> {
     let db = asked
         .db
         .as_deref()
-        .ok_or_else(|| wrong("give a folder of telemetry, or --db with a database"))?;
+        .ok_or_else(|| wrong("give a folder of telemetry, or a database by --db or COLLTUNE_DB"))?;
     let (db, mut warnings) = (Database::open(db)?, Vec::new());
     let job =
         calls::find(&db, asked.job.as_deref(), &mut warnings).map_err(|error| match error {
