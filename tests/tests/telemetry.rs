@@ -119,9 +119,9 @@ on_each_library! {
             place.path(),
         );
         let paths = json("path", place.path());
-        let mut ranks: Vec<&Value> = paths["ranks"].as_array().expect("ranks").iter().collect();
-        ranks.sort_by(|a, b| b["windows"].as_f64().partial_cmp(&a["windows"].as_f64()).expect("numbers"));
-        assert_eq!(ranks[0]["rank"], 2, "{mpi:?}: {ranks:?}");
+        // By time on the paths, as the command lists them: where ranks take turns on cores, whose part of a short window
+        // is the last one is chance.
+        assert_eq!(paths["ranks"][0]["rank"], 2, "{mpi:?}: {}", paths["ranks"]);
         let health = json("health", place.path());
         let verdicts = health["verdicts"].as_array().expect("verdicts");
         assert!(
