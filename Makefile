@@ -25,16 +25,16 @@ setup: ## install what the build needs (as root), or name it
 	@scripts/setup $(MPICC)
 
 # The shims beside all else: each is optimised as a whole, which takes one processor a minute.
-build: setup ## target/release/colltune{,-bench} and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
+build: setup ## target/release/colltune{,-lab,-bench} and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
 	@$(MAKE) --no-print-directory shims & shims=$$!; trap 'kill $$shims' INT TERM; \
 	$(MAKE) --no-print-directory command placement programs; code=$$?; wait $$shims || code=$$?; exit $$code
 
 # Features as the tests have them: what both are made of is compiled once.
 .PHONY: command
 command:
-	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) --workspace --bin colltune-bench --bin colltune
+	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) --workspace --bin colltune-bench --bin colltune-lab --bin colltune
 	@mkdir -p target/release
-	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune{,-bench} target/release
+	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune{,-lab,-bench} target/release
 
 # For programs in C, C++ and Fortran that place blocks; needs no MPI.
 .PHONY: placement
@@ -81,7 +81,7 @@ bench: build ## measure; reports under target/bench/
 # Where the bench fails the page is made all the same.
 evidence: build ## published figures beside ours, target/evidence/index.html, in an hour; QUICK=--quick: in 5 minutes
 	@trap 'exit 130' INT TERM; code=0; target/release/colltune-bench $(QUICK) ompicolltune || code=$$?; \
-	target/release/colltune emulate evidence $(QUICK) -o target/evidence || code=$$?; exit $$code
+	target/release/colltune-bench evidence $(QUICK) -o target/evidence || code=$$?; exit $$code
 
 book: ## the book, target/book/index.html
 	$(CARGO) run --release --locked --target-dir $(CARGO_DIR) -p colltune-book --example book -- $(abspath target/book)

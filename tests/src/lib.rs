@@ -43,7 +43,9 @@ pub use fingerprint::{Fingerprint, fingerprint_of, fingerprints, fingerprints_of
 pub use forcing::own_forcing;
 pub use job::{Job, Part, is_root, job, part};
 pub use learned::learned;
-pub use library::{Mpi, colltune, said_by_colltune, target_folder};
+pub use library::{
+    Mpi, colltune, colltune_bench, colltune_lab, said_by, said_by_colltune, target_folder,
+};
 pub use nodes::{all_right_on, between_nodes, count_nodes, on_nodes};
 pub use outcome::Outcome;
 pub use program::{FORTRAN_INTERFACES, fortran, program, sanitized, tool, untabled};

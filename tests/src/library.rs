@@ -248,23 +248,42 @@ pub fn target_folder() -> PathBuf {
         .unwrap_or_else(|| here.join("../target"))
 }
 
-/// The command, as `make build` leaves it or Cargo does beside the tests.
+/// The command for users, as `make build` leaves it or Cargo does beside the tests.
 pub fn colltune() -> PathBuf {
+    built("colltune")
+}
+
+/// The command for placement and adaptive meshes.
+pub fn colltune_lab() -> PathBuf {
+    built("colltune-lab")
+}
+
+/// The benches and studies.
+pub fn colltune_bench() -> PathBuf {
+    built("colltune-bench")
+}
+
+fn built(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("a test has a file");
-    let beside = own.ancestors().nth(2).map(|folder| folder.join("colltune"));
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/colltune");
+    let beside = own.ancestors().nth(2).map(|folder| folder.join(name));
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release");
     let found = beside
         .into_iter()
-        .chain([built])
+        .chain([built.join(name)])
         .find(|file| file.is_file());
-    found.expect("colltune is built: run `make build` first")
+    found.unwrap_or_else(|| panic!("{name} is not built: run `make build` first"))
 }
 
 /// What the command says with these arguments, ended after a minute with the exit code 124.
 pub fn said_by_colltune(arguments: &[&str]) -> Output {
+    said_by(&colltune(), arguments)
+}
+
+/// The same of any program of ours.
+pub fn said_by(program: &Path, arguments: &[&str]) -> Output {
     Command::new("timeout")
         .arg("60")
-        .arg(colltune())
+        .arg(program)
         .args(arguments)
         .output()
         .expect("timeout starts")

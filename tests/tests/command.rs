@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use colltune_tests::{
-    Job, Mpi, colltune, folder, job, on_each_library, program, said_by_colltune as command,
-    sanitized, skip, target_folder, traces, write_to_run,
+    Job, Mpi, colltune, colltune_bench, colltune_lab, folder, job, on_each_library, program,
+    said_by, said_by_colltune as command, sanitized, skip, target_folder, traces, write_to_run,
 };
 
 /// A job that `colltune run` starts with these options.
@@ -349,8 +349,6 @@ fn a_closed_pipe_ends_what_prints_quietly_and_no_work() {
         &["doctor", "--no-self-test"][..],
         &["variants"],
         &["doctor", "--no-self-test", "--json"],
-        &["bench", "--list"],
-        &["bench", "--list", "--json"],
         &["completions", "zsh"],
         &["train", "--db", text(db.path())],
     ] {
@@ -415,14 +413,22 @@ fn every_closed_set_is_in_the_help_and_a_wrong_name_is_answered_with_it() {
         (&["run", "--mpi"], "intel"),
         (&["variants", "--mpi"], "mvapich"),
         (&["status", "--collective"], "reduce_scatter_block"),
-        (&["simulate", "--collective"], "allreduce"),
-        (&["placement", "bench", "--policies"], "lpt-swap"),
-        (&["placement", "bench", "--distributions"], "power-law"),
-        (&["telemetry", "matrix", "--kind"], "ghost"),
+        (&["lab", "simulate", "--collective"], "allreduce"),
+        (&["lab", "placement", "bench", "--policies"], "lpt-swap"),
+        (
+            &["lab", "placement", "bench", "--distributions"],
+            "power-law",
+        ),
+        (&["lab", "telemetry", "matrix", "--kind"], "ghost"),
         (&["bench"], "tuned-cluster"),
     ] {
-        let (_, subcommand) = line.split_last().expect("an option");
-        let subcommand = if line.len() == 1 { line } else { subcommand };
+        let (program, line) = match line[0] {
+            "lab" => (colltune_lab(), &line[1..]),
+            "bench" => (colltune_bench(), &line[1..]),
+            _ => (colltune(), line),
+        };
+        let command = |words: &[&str]| said_by(&program, words);
+        let subcommand = line.split_last().map_or(line, |(_, subcommand)| subcommand);
         let help = command(&[subcommand, &["--help"]].concat());
         let help = String::from_utf8_lossy(&help.stdout).into_owned();
         assert!(
@@ -443,45 +449,34 @@ fn every_closed_set_is_in_the_help_and_a_wrong_name_is_answered_with_it() {
     );
 }
 
-/// What is installed has no benches: they are a program of the build's.
+/// Benches stay where they were built; whoever looks for what another program has is told which.
 #[test]
-fn benches_are_not_installed_and_where_they_are_not_the_way_to_them_is_said() {
-    let place = folder();
-    let copy = place.path().join("colltune");
-    std::fs::copy(colltune(), &copy).expect("copied");
-    let run = |words: &[&str]| {
-        let output = Command::new(&copy).args(words).output();
-        output.expect("it starts")
-    };
-    let output = run(&["bench", "--list"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("colltune-bench") && said.contains("`make build`"),
-        "{said}"
-    );
-    let bench = colltune().with_file_name("colltune-bench");
-    std::fs::copy(bench, place.path().join("colltune-bench")).expect("`make build` makes it");
-    // With options of every subcommand in front of it.
-    let output = run(&["-q", "--color", "never", "bench", "--list"]);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && said.contains("tuned-cluster"),
-        "{output:?}"
-    );
+fn benches_are_not_installed_and_subcommands_of_other_programs_are_named() {
+    for (word, program) in [
+        ("bench", "colltune-bench"),
+        ("emulate", "colltune-lab emulate"),
+        ("placement", "colltune-lab placement"),
+        ("simulate", "colltune-lab simulate"),
+        ("telemetry", "colltune-lab telemetry"),
+    ] {
+        let output = command(&["-q", word, "--list"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("`{program}`")), "{said}");
+    }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/install");
     let installs = std::fs::read_to_string(script).expect("a script of ours");
-    assert!(!installs.contains("colltune-bench"));
+    assert!(installs.contains("colltune-lab") && !installs.contains("colltune-bench"));
 }
 
 #[test]
 fn a_bench_without_a_name_asks() {
-    let output = command(&["bench"]);
+    let output = said_by(&colltune_bench(), &[]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("bench --list"), "{said}");
+    assert!(said.contains("colltune-bench --list"), "{said}");
     // On a terminal, to which nothing is answered.
-    let line = format!("{} bench", text(&colltune()));
+    let line = text(&colltune_bench()).to_owned();
     let on_a_terminal =
         "command -v script >/dev/null || exit 77; echo | timeout 60 script -qec \"$1\" /dev/null";
     let asked = Command::new("sh")
@@ -693,16 +688,10 @@ fn benches_and_demonstrations_remove_nothing_that_they_have_not_made() {
     let precious = place.path().join("thesis.tex");
     std::fs::write(&precious, "all of it").expect("written");
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
-    let bench = text(&colltune()).to_owned();
+    let bench = text(&colltune_bench()).to_owned();
     let demos = ["amr/demo", "poisson-cg/demo"].map(|demo| text(&examples.join(demo)).to_owned());
     let lines = demos.map(|demo| vec![demo]).into_iter();
-    let bench = vec![
-        bench,
-        "bench".into(),
-        "overhead".into(),
-        "--quick".into(),
-        "--out".into(),
-    ];
+    let bench = vec![bench, "overhead".into(), "--quick".into(), "--out".into()];
     for line in lines.chain([bench]) {
         let output = Command::new("timeout")
             .arg("60")
@@ -753,7 +742,7 @@ fn a_line_whose_library_nobody_tells_is_refused_before_anything_is_made_and_the_
     assert!(said.contains("say it with --mpi openmpi"), "{said}");
     let said = told(&["--mpi", "openmpi"]);
     assert!(said.contains("line: python3 runs on openmpi"), "{said}");
-    let health = command(&["telemetry", "health"]);
+    let health = said_by(&colltune_lab(), &["telemetry", "health"]);
     let said = String::from_utf8_lossy(&health.stderr);
     assert_eq!(health.status.code(), Some(2), "{said}");
     assert!(said.contains("--db or COLLTUNE_DB"), "{said}");

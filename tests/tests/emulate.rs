@@ -1,15 +1,23 @@
-//! `colltune emulate`: what is wrong is named and leaves nothing behind, and small forms of what is right end to end.
+//! `colltune-lab emulate`: what is wrong is named and leaves nothing behind, and small forms of what is right end to end.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use colltune_core::algorithm::simulate::Machine;
 use colltune_core::calibration::Calibration;
-use colltune_tests::{Mpi, colltune as command, folder, job, target_folder};
+use colltune_tests::{
+    Mpi, colltune as command, colltune_bench, colltune_lab, folder, job, target_folder,
+};
 use serde_json::Value;
 
+/// What the program says that has this subcommand.
 fn colltune(arguments: &[&str]) -> Output {
-    let mut command = Command::new(command());
+    let program = match arguments[0] {
+        "emulate" => colltune_lab(),
+        "study" | "validate" => colltune_bench(),
+        _ => command(),
+    };
+    let mut command = Command::new(program);
     command.env("COLLTUNE_LIB", target_folder());
     command.args(arguments).output().expect("it starts")
 }
@@ -180,11 +188,11 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
         ),
         (
             run(&costs, hera).replace("four-spheres", "cosmology:coarse"),
-            &["cosmology:coarse", "emulate study art"],
+            &["cosmology:coarse", "colltune-bench study art"],
         ),
         (
             run(&costs, hera).replace("four-spheres", "quadrant:sym"),
-            &["quadrant:sym", "emulate study shamrock"],
+            &["quadrant:sym", "colltune-bench study shamrock"],
         ),
         (
             run(&costs, hera).replace("four-spheres", "shell:sedov-512"),
@@ -234,9 +242,11 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
         ),
     ];
     for (line, words) in &cases {
-        let line: Vec<&str> = std::iter::once("emulate")
-            .chain(line.split_whitespace())
-            .collect();
+        let of_benches = ["study", "validate"]
+            .iter()
+            .any(|word| line.starts_with(word));
+        let program = (!of_benches).then_some("emulate");
+        let line: Vec<&str> = program.into_iter().chain(line.split_whitespace()).collect();
         let output = colltune(&line);
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{line:?}");
@@ -549,7 +559,6 @@ fn a_small_validation_runs_from_end_to_end() {
     let folder = folder();
     let out = path(folder.path());
     let output = colltune(&[
-        "emulate",
         "validate",
         "--machine",
         "hera",

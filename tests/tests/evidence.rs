@@ -1,12 +1,12 @@
-//! `colltune emulate evidence`: the page beside the studies' own JSON.
+//! `colltune-bench evidence`: the page beside the studies' own JSON.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-use colltune_tests::{colltune as command, folder, is_readable_in_a_browser, is_valid_html};
+use colltune_tests::{colltune_bench as command, folder, is_readable_in_a_browser, is_valid_html};
 use serde_json::Value;
 
-fn colltune(arguments: &[&str]) -> Output {
+fn bench(arguments: &[&str]) -> Output {
     let mut command = Command::new(command());
     command.args(arguments).output().expect("it starts")
 }
@@ -38,7 +38,7 @@ fn rows(page: &str) -> Vec<(String, String)> {
 }
 
 /// What a bench of real jobs wrote.
-const MEASURED: &str = r#"{ "about": "real jobs", "command": "colltune bench ompicolltune", "notes": ["a note"],
+const MEASURED: &str = r#"{ "about": "real jobs", "command": "colltune-bench ompicolltune", "notes": ["a note"],
     "skipped": [], "findings": [{ "what": "O3: whole time of Tuned [0] over the default's", "value": 1.07, "low": 1.06,
     "high": 1.08, "met": false, "target": { "bound": "at most", "limit": 1.05 }, "verdict": "MISSED" }] }"#;
 
@@ -47,7 +47,7 @@ fn validated(row: &str, schema: u32) -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!(
         r#"{{ "schema": {schema}, "row": "{row}", "version": "{version}",
-            "command": "colltune emulate validate --machine db --row {row}", "place": "here", "source": "measured",
+            "command": "colltune-bench validate --machine db --row {row}", "place": "here", "source": "measured",
             "steps": 20, "fit_steps": 10, "repetitions": 5,
             "rows": [{{ "deck": "sedov-512", "policy": "lpt", "measured_s": [2.0], "emulated_s": 3.0, "error": 0.5,
                 "noise": 0.01 }}],
@@ -67,8 +67,7 @@ fn verdicts_on_the_page_are_those_of_the_studies_json_and_of_real_jobs() {
     let measured = written("ompicolltune.json", MEASURED);
     let first = written("first.json", &validated("V1", 5));
     let second = written("second.json", &validated("V2", 5));
-    let output = colltune(&[
-        "emulate",
+    let output = bench(&[
         "evidence",
         "--quick",
         "--only",
@@ -109,7 +108,7 @@ fn verdicts_on_the_page_are_those_of_the_studies_json_and_of_real_jobs() {
     assert_eq!(rows(&page), said);
     assert!(page.contains("real jobs; from a full run"));
     for row in ["V1", "V2"] {
-        let command = format!("<code>colltune emulate validate --machine db --row {row}</code>");
+        let command = format!("<code>colltune-bench validate --machine db --row {row}</code>");
         assert!(page.contains(&command), "{command}");
     }
     let left: Vec<_> = std::fs::read_dir(&out).expect("a folder").collect();
@@ -124,9 +123,9 @@ fn a_validation_of_another_version_is_named_before_anything_runs() {
     let out = folder.path().join("page");
     let old = folder.path().join("old.json");
     std::fs::write(&old, validated("V1", 4)).expect("written");
-    let line = ["emulate", "evidence", "--quick", "--only", "art"];
+    let line = ["evidence", "--quick", "--only", "art"];
     let files = ["--validated", path(&old), "-o", path(&out)];
-    let output = colltune(&[line.as_slice(), &files].concat());
+    let output = bench(&[line.as_slice(), &files].concat());
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -139,22 +138,14 @@ fn a_validation_of_another_version_is_named_before_anything_runs() {
 #[test]
 fn a_study_that_nobody_has_and_a_folder_that_cannot_be_made_are_named() {
     let folder = folder();
-    let output = colltune(&["emulate", "evidence", "--only", "arts"]);
+    let output = bench(&["evidence", "--only", "arts"]);
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("arts") && text.contains("cplx"), "{text}");
     let file = folder.path().join("file");
     std::fs::write(&file, "").expect("a file");
     let below = file.join("page");
-    let output = colltune(&[
-        "emulate",
-        "evidence",
-        "--quick",
-        "--only",
-        "art",
-        "-o",
-        path(&below),
-    ]);
+    let output = bench(&["evidence", "--quick", "--only", "art", "-o", path(&below)]);
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains(path(&below)), "{text}");

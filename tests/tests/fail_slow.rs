@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use colltune_tests::{
-    Cluster, DutyCycle, Mpi, colltune as command, copy_to_run, folder, is_long, target_folder,
+    Cluster, DutyCycle, Mpi, colltune_lab as command, copy_to_run, folder, is_long, target_folder,
 };
 use serde_json::Value;
 

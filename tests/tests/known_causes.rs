@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use colltune_tests::{Cluster, Mpi, colltune as command, folder, job, runs_long, skip};
+use colltune_tests::{Cluster, Mpi, colltune_lab as command, folder, job, runs_long, skip};
 use serde_json::Value;
 
 /// Many small blocks on each rank, so that copies between them take about as long as messages on the wire.

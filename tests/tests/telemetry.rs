@@ -1,9 +1,9 @@
-//! `colltune telemetry` on what real runs of the mini-app recorded.
+//! `colltune-lab telemetry` on what real runs of the mini-app recorded.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-use colltune_tests::{Mpi, colltune as command, folder, job, on_each_library};
+use colltune_tests::{Mpi, colltune_lab as command, folder, job, on_each_library};
 use serde_json::Value;
 
 /// A blast wave with two levels of refinement.

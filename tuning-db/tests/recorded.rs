@@ -1,8 +1,8 @@
 //! Evidence that real jobs left, trained anew: what it says must not depend on what disturbed a few of them.
 //!
-//! `recorded/NAME` is a database without its raw records. `solver-disturbed` was made by `colltune bench solver-cluster`
-//! (`tests/mpi/imbalanced.c` with 20 us of compute, 8 ranks, ten explore runs), `busy` by `colltune bench --quick
-//! tuned-node` (MPICH 4.0 on 2 ranks, twenty explore runs, beside other work), `cluster-shifting` by `colltune bench
+//! `recorded/NAME` is a database without its raw records. `solver-disturbed` was made by `colltune-bench solver-cluster`
+//! (`tests/mpi/imbalanced.c` with 20 us of compute, 8 ranks, ten explore runs), `busy` by `colltune-bench --quick
+//! tuned-node` (MPICH 4.0 on 2 ranks, twenty explore runs, beside other work), `cluster-shifting` by `colltune-bench
 //! tuned-cluster` (8 ranks on 4 nodes, twenty explore runs). Which variants are fastest is known from forced runs of the
 //! same benches.
 

@@ -26,9 +26,9 @@ const STATISTICS: &str = "models/src/statistics.rs";
 const CHECKPOINT: &str = "examples/amr/src/run/checkpoint.rs";
 const COSTS: &str = "src/emulate/src/cost/model.rs";
 const MEMORY: &str = "src/emulate/src/cost/memory.rs";
-const EMULATED: &str = "src/cli/src/command/emulate/run/report.rs";
-const VALIDATED: &str = "src/cli/src/command/emulate/validate/protocol.rs";
-const REPLAYED: &str = "src/cli/src/command/placement/replay/follow.rs";
+const EMULATED: &str = "src/lab/src/emulate/run/report.rs";
+const VALIDATED: &str = "src/bench/src/validate/protocol.rs";
+const REPLAYED: &str = "src/lab/src/placement/replay/follow.rs";
 
 /// A mark on a page, and what makes the text that it stands for.
 pub type Part = (&'static str, fn() -> String);
@@ -115,24 +115,27 @@ fn versions() -> String {
     table(["file", "version", "said in"], rows)
 }
 
-/// Each report of a command as JSON, its version, and where the command sets it.
+/// Each report of `colltune-lab` and `colltune-bench` as JSON, its version, and where it is set.
 fn reports() -> String {
     let report = |what: &str, command: &str| {
-        let file = format!("src/cli/src/command/{command}.rs");
+        let file = format!("src/{command}.rs");
         row(what, &literal(&file, "schema"), &format!("`{file}`"))
     };
     let rows = [
-        report("emulate.json", "emulate/run"),
-        report("emulate-whatif.json", "emulate/whatif"),
+        report("emulate.json", "lab/src/emulate/run"),
+        report("emulate-whatif.json", "lab/src/emulate/whatif"),
         row(
             "emulate-validate-ROW.json",
             &constant(VALIDATED, "SCHEMA"),
             &format!("`{VALIDATED}`"),
         ),
-        report("placement-bench.json", "placement/bench"),
-        report("placement-published.json", "placement/bench/against"),
-        report("placement-replay.json", "placement/replay"),
-        report("placement-comm.json", "placement/comm"),
+        report("placement-bench.json", "lab/src/placement/bench"),
+        report(
+            "placement-published.json",
+            "lab/src/placement/bench/against",
+        ),
+        report("placement-replay.json", "lab/src/placement/replay"),
+        report("placement-comm.json", "bench/src/comm"),
     ];
     table(["file", "version", "said in"], rows)
 }

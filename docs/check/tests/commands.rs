@@ -1,11 +1,12 @@
-//! Every `colltune ...` that a page or a session names is one: its subcommand and its options are in the help.
+//! Every line of `colltune`, `colltune-lab` and `colltune-bench` on a page or in a session is one: its subcommand and its
+//! options are in the help.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use colltune_book::markdown::Markdown;
 use colltune_book::{page, pages, sessions};
-use colltune_tests::colltune;
+use colltune_tests::{colltune, colltune_bench, colltune_lab};
 
 /// The lines that enter something, of all pages and sessions, with where they stand.
 fn lines() -> Vec<(String, String)> {
@@ -27,14 +28,14 @@ fn lines() -> Vec<(String, String)> {
     lines
 }
 
-/// Subcommands and options of each `colltune` in a line, up to what it starts.
+/// Subcommands, behind the program, and options of each program of ours in a line, up to what it starts.
 fn used(line: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let mut found = Vec::new();
     let words: Vec<&str> = line.split_whitespace().collect();
-    for (at, _) in words
+    for (at, program) in words
         .iter()
         .enumerate()
-        .filter(|(_, word)| **word == "colltune")
+        .filter(|(_, word)| ["colltune", "colltune-lab", "colltune-bench"].contains(word))
     {
         let behind: Vec<&str> = words[at + 1..]
             .iter()
@@ -46,10 +47,8 @@ fn used(line: &str) -> Vec<(Vec<String>, Vec<String>)> {
                 .all(|letter| letter.is_ascii_lowercase() || letter == '-')
                 && !word.starts_with('-')
         };
-        let names = behind
-            .iter()
-            .take_while(is_name)
-            .map(|word| (*word).to_owned());
+        let names = std::iter::once(program).chain(behind.iter().take_while(is_name));
+        let names = names.map(|word| (*word).to_owned());
         let options = behind.iter().filter(|word| word.starts_with("--"));
         let options = options.map(|word| {
             let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
@@ -60,10 +59,15 @@ fn used(line: &str) -> Vec<(Vec<String>, Vec<String>)> {
     found
 }
 
-/// What `colltune NAMES --help` says; the longest beginning of the names that is a subcommand counts.
+/// What `PROGRAM NAMES --help` says.
 fn help(names: &[String]) -> Option<String> {
-    let output = Command::new(colltune())
-        .args(names)
+    let program = match names[0].as_str() {
+        "colltune-lab" => colltune_lab(),
+        "colltune-bench" => colltune_bench(),
+        _ => colltune(),
+    };
+    let output = Command::new(program)
+        .args(&names[1..])
         .arg("--help")
         .output()
         .expect("colltune starts");
@@ -78,9 +82,9 @@ fn commands_and_options_that_are_named_are_there() {
     let mut n_commands = 0;
     for (place, line) in lines() {
         for (names, options) in used(&line) {
-            // `colltune db list`, and of `colltune telemetry summary FOLDER` no more than the first two.
-            let names = &names[..names.len().min(2)];
-            if names.is_empty() {
+            // `colltune db list`, and of `colltune-lab telemetry summary FOLDER` no more than the program and two.
+            let names = &names[..names.len().min(3)];
+            if names[0] == "colltune" && names.len() == 1 {
                 continue;
             }
             let mut of = |names: &[String]| {
@@ -88,7 +92,7 @@ fn commands_and_options_that_are_named_are_there() {
                 entry.or_insert_with(|| help(names)).clone()
             };
             let takes_one = |text: &String| !text.contains("\nCommands:\n");
-            let found = of(names).or_else(|| of(&names[..1]).filter(takes_one));
+            let found = of(names).or_else(|| of(&names[..names.len() - 1]).filter(takes_one));
             let Some(text) = found else {
                 faults.push(format!("{place}: {line}: no such subcommand"));
                 continue;

@@ -25,7 +25,14 @@ fn sources(folder: &Path, found: &mut String) {
 #[test]
 fn sentences_of_the_shim_and_the_command_are_quoted_as_they_are() {
     let mut text = String::new();
-    for folder in ["shim/src", "src/cli/src", "src/core/src", "tuning-db/src"] {
+    for folder in [
+        "shim/src",
+        "src/cli/src",
+        "src/launch/src",
+        "src/output/src",
+        "src/core/src",
+        "tuning-db/src",
+    ] {
         sources(&top().join(folder), &mut text);
     }
     let read = Markdown::of(&page("troubleshooting.md"));

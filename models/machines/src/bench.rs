@@ -1,4 +1,4 @@
-//! `colltune bench learner`: every policy on every kind of machine.
+//! `colltune-bench learner`: every policy on every kind of machine.
 
 mod ablation;
 mod hazards;

@@ -1,5 +1,7 @@
 //! The subcommands, one file each.
 
+mod tables;
+
 pub mod run;
 
 pub mod compare;
@@ -24,24 +26,10 @@ pub mod export;
 
 pub mod publish;
 
-pub mod bench;
-
-pub mod placement;
-
-pub mod emulate;
-
-pub mod telemetry;
-
-mod measuring;
-
 pub mod calibrate;
-
-pub mod simulate;
 
 pub mod variants;
 
 pub mod doctor;
 
 pub mod explain;
-
-pub mod manual;

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
-use crate::trial::{Way, summary};
+use colltune_launch::trial::{Way, summary};
 
 /// From so many pairs on, the time in collectives without tuning is taken before, amid and after them.
 const PAIRS_TO_ACCOUNT_AGAIN: usize = 4;

@@ -9,7 +9,7 @@ use colltune_db::{DataKey, Database, Generation, generation};
 use colltune_models::statistics::CellStatistics;
 use serde::Serialize;
 
-use crate::failure::usage;
+use colltune_output::failure::usage;
 
 /// The contents of `status --json`.
 #[derive(Clone, Debug, Serialize)]
@@ -35,7 +35,7 @@ impl Published {
 ///
 /// Errors: no trained library, several of them and none named, a generation that cannot be read.
 pub fn load(db: &Path, key: Option<&str>, product: Option<Product>) -> anyhow::Result<Published> {
-    let db = crate::database::open(db)?;
+    let db = colltune_launch::database::open(db)?;
     let generation = Generation::load(&db, choose_library(&db, key, product)?)?;
     if generation.number == 0 {
         bail!(

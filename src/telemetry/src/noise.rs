@@ -159,10 +159,10 @@ fn verdict(blocks: &[Block], processors: &[Processor], spikes: &[Spikes]) -> Usa
             }
         ),
         _ if spiked >= 0.05 => format!(
-            "costs are not usable: spikes take {} of the waiting: try another order of sends, and look at `colltune telemetry health`",
+            "costs are not usable: spikes take {} of the waiting: try another order of sends, and look at `colltune-lab telemetry health`",
             percent(spiked)
         ),
-        _ if !steady => "costs are not usable: the pace varies from step to step with no cause that was recorded: look at `colltune telemetry health`".into(),
+        _ if !steady => "costs are not usable: the pace varies from step to step with no cause that was recorded: look at `colltune-lab telemetry health`".into(),
         _ => "costs are not usable: level, class and iterations do not explain what blocks take".into(),
     };
     Usable {

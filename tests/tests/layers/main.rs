@@ -18,13 +18,17 @@ use graph::{Graph, circles, graph, way_round};
 use modules::Crate;
 
 /// The roots of all crates, of the workspace and of those that are built once per MPI library.
-const ROOTS: [&str; 23] = [
+const ROOTS: [&str; 27] = [
     "src/files/src/lib.rs",
     "src/core/src/lib.rs",
     "src/placement/src/lib.rs",
     "src/placement/capi/src/lib.rs",
     "src/emulate/src/lib.rs",
-    "src/cli/src/lib.rs",
+    "src/output/src/lib.rs",
+    "src/launch/src/lib.rs",
+    "src/lab/src/lib.rs",
+    "src/bench/src/main.rs",
+    "src/cli/src/main.rs",
     "src/mpi/src/lib.rs",
     "src/mpibench/src/main.rs",
     "models/src/lib.rs",

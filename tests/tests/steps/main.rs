@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use colltune_tests::{
-    Mpi, colltune, copy_to_run, folder, is_root, job, on_each_library, skip, target_folder,
+    Mpi, colltune, colltune_lab, copy_to_run, folder, is_root, job, on_each_library, skip,
+    target_folder,
 };
 use session::{Step, matches, steps};
 
@@ -36,6 +37,7 @@ impl Installed {
             fs::create_dir(at(made)).expect("the folder is new");
         }
         open(&colltune(), &at("bin/colltune"));
+        open(&colltune_lab(), &at("bin/colltune-lab"));
         open(&mpi.mini_app(), &at("bin/colltune-amr"));
         // Looked at once: whether it is as new as the sources.
         mpi.shim();

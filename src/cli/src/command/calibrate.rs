@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! $ colltune calibrate --db ./hydra.db -- mpirun -n 8
-//! $ colltune simulate --db ./hydra.db --ranks 64x16 --collective allreduce
+//! $ colltune-lab simulate --db ./hydra.db --ranks 64x16 --collective allreduce
 //! ```
 
 use std::ffi::{OsStr, OsString};
@@ -12,25 +12,23 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use colltune_core::algorithm::simulate::Link;
-use colltune_core::calibration::{Calibration, SCHEMA};
+use colltune_core::calibration::Calibration;
 use colltune_core::library::{Abi, Library};
 use colltune_db::machine::host_name;
 use colltune_db::{Database, line_word};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::compare::interrupted;
-use super::measuring;
 use super::train::grouped;
-use crate::bench::place::{answer_in, helper};
-use crate::failure::{Stopped, usage};
-use crate::launch::library::of_launcher;
-use crate::launch::line::find_launcher;
-use crate::output::{json, print, tell};
-use crate::parse::abi;
-use crate::progress;
-use crate::trial::Interrupt;
+use colltune_launch::library::of_launcher;
+use colltune_launch::line::find_launcher;
+use colltune_launch::measuring::{self, answer_in, calibration, helper};
+use colltune_launch::trial::Interrupt;
+use colltune_launch::trial::interrupted;
+use colltune_output::failure::{Stopped, usage};
+use colltune_output::parse::abi;
+use colltune_output::progress;
+use colltune_output::{json, print, tell};
 
 /// Runs the helper program with the given line and writes what it measured into the database.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -242,67 +240,4 @@ fn measure(
         _ => error,
     })?;
     answer_in(&text).context("read what colltune-mpibench measured; is it as old as this command?")
-}
-
-/// Reads the helper's answer.
-pub fn calibration(measured: &Value, machine: String) -> anyhow::Result<Calibration> {
-    let number = |of: &Value, name: &str| {
-        let number = of[name].as_f64();
-        number.with_context(|| format!("read what colltune-mpibench measured: it has no {name}"))
-    };
-    let link = |of: &Value| -> anyhow::Result<Option<Link>> {
-        if of.is_null() {
-            return Ok(None);
-        }
-        Ok(Some(Link {
-            latency_ns: number(of, "latency_ns")?,
-            overhead_ns: number(of, "overhead_ns")?,
-            gap_ns: number(of, "gap_ns")?,
-            per_byte_ns: number(of, "per_byte_ns")?,
-            // No message is so long that it asks first.
-            rendezvous_bytes: of["rendezvous_bytes"].as_f64().unwrap_or(f64::INFINITY),
-            burst_bytes: number(of, "burst_bytes")?,
-        }))
-    };
-    let calibration = Calibration {
-        schema: SCHEMA,
-        library: measured["library"].as_str().unwrap_or("").to_owned(),
-        machine,
-        nodes: number(measured, "nodes")? as u32,
-        ppn: number(measured, "ppn")? as u32,
-        reduce_per_byte_ns: number(measured, "reduce_per_byte_ns")?,
-        copy_per_byte_ns: number(measured, "copy_per_byte_ns")?,
-        loaded_per_byte_ns: measured["loaded_per_byte_ns"].as_f64(),
-        inside: link(&measured["inside"])?,
-        between: link(&measured["between"])?,
-        cores: serde_json::from_value(measured["cores"].clone())
-            .context("read what colltune-mpibench measured of cores")?,
-    };
-    calibration.check()?;
-    Ok(calibration)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_helpers_answer_becomes_a_calibration_and_what_is_missing_is_named() {
-        let text = r#"{"library":"openmpi-4.1.4","n_ranks":2,"ppn":2,"nodes":1,"mode":"calibrate",
-            "reduce_per_byte_ns":0.2,"copy_per_byte_ns":0.1,"loaded_per_byte_ns":null,"between":null,"cores":{"per_node":1,"turn_ns":900},"inside":{"latency_ns":300,
-            "overhead_ns":90.5,"gap_ns":100,"per_byte_ns":0.15,"burst_bytes":0,"rendezvous_bytes":null,"one_way_ns":[]}}"#;
-        let read = calibration(&serde_json::from_str(text).unwrap(), "here".to_owned()).unwrap();
-        assert_eq!(read.inside.unwrap().rendezvous_bytes, f64::INFINITY);
-        assert_eq!(
-            (read.inside.unwrap().overhead_ns, read.between),
-            (90.5, None)
-        );
-        assert_eq!(read.cores.unwrap().turn_ns, 900.0);
-        assert_eq!(Calibration::from_toml(&read.to_toml()), Ok(read));
-        let less = text.replace("\"gap_ns\":100,", "");
-        let error = calibration(&serde_json::from_str(&less).unwrap(), String::new());
-        assert!(error.unwrap_err().to_string().contains("gap_ns"));
-        let wrong = text.replace("300", "-300");
-        assert!(calibration(&serde_json::from_str(&wrong).unwrap(), String::new()).is_err());
-    }
 }

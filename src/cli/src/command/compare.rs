@@ -24,12 +24,12 @@ use serde::Serialize;
 
 use super::verdict::{self, Judged, Vetoed};
 use crate::comparison::{Account, Comparison, Pair, Side, Step, percent, schedule, seconds};
-use crate::database::usual;
-use crate::failure::Stopped;
-use crate::output::{print, table};
-use crate::parse::{library_name, mode};
-use crate::progress;
-use crate::trial::{Ended, Interrupt, Trials, Tuner, Way};
+use colltune_launch::database::usual;
+use colltune_launch::trial::{Ended, Interrupt, Trials, Tuner, Way, interrupted};
+use colltune_output::failure::Stopped;
+use colltune_output::parse::{library_name, mode};
+use colltune_output::progress;
+use colltune_output::{print, table};
 
 /// Runs the pairs and prints what they say.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -213,7 +213,11 @@ impl Found {
 }
 
 /// One trial, whose failure is told with its exit code and what it said last.
-pub fn tried(trials: &mut Trials, way: Way, how: &str) -> anyhow::Result<crate::trial::Done> {
+pub fn tried(
+    trials: &mut Trials,
+    way: Way,
+    how: &str,
+) -> anyhow::Result<colltune_launch::trial::Done> {
     trials.run(way, &mut || ()).map_err(|ended| match ended {
         Ended::Interrupted(signal) => interrupted(signal),
         Ended::TimedOut(_) => anyhow::Error::new(Stopped {
@@ -222,14 +226,6 @@ pub fn tried(trials: &mut Trials, way: Way, how: &str) -> anyhow::Result<crate::
         }),
         Ended::NotStarted(error) => error,
         failed => anyhow::anyhow!("finish a run {how}: {failed}"),
-    })
-}
-
-/// What a signal that ends this command leaves to say.
-pub fn interrupted(signal: u8) -> anyhow::Error {
-    anyhow::Error::new(Stopped {
-        message: "interrupted; the running job was ended".to_owned(),
-        code: 128u8.saturating_add(signal),
     })
 }
 

@@ -38,10 +38,10 @@ use colltune_files::site::is_site;
 
 use self::findings::Findings;
 use self::variables::with_variables;
-use super::compare::interrupted;
-use crate::failure::Reported;
-use crate::parse::{RunsOn, runs_on};
-use crate::trial::Interrupt;
+use colltune_launch::trial::Interrupt;
+use colltune_launch::trial::interrupted;
+use colltune_output::failure::Reported;
+use colltune_output::parse::{RunsOn, runs_on};
 
 /// Prints one line per check; fails when one of them did.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use colltune_core::flight::{self, Decision, Recording};
 use serde::Serialize;
 
-use crate::output::print;
+use colltune_output::print;
 
 /// Reads, compares, prints.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -18,11 +18,11 @@ use colltune_models::statistics::CellStatistics;
 use crate::export::notes::Notes;
 use crate::export::plan::JobShape;
 use crate::export::{intel, mpich, openmpi, openmpi6};
-use crate::failure::usage;
 use crate::node_hours::NodeHours;
-use crate::output;
-use crate::progress;
 use crate::published::{self, Published};
+use colltune_output::failure::usage;
+use colltune_output::progress;
+use colltune_output::{is_stdout, print, write as write_file};
 
 /// Writes the tables.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let published = published::load(&args.db, args.library.as_deref(), args.format.product())?;
     let files = files(&published, args.format, shape)?;
-    match output::is_stdout(&args.output) {
+    match is_stdout(&args.output) {
         true => printed(args.format, &files)?,
         false => write(&args.output, &files)?,
     }
@@ -264,7 +264,7 @@ fn csv(published: &Published) -> String {
 /// Writes each file so that a running job never reads half a table.
 fn write(folder: &Path, files: &[(&'static str, String)]) -> anyhow::Result<()> {
     for (name, text) in files {
-        output::write(folder, name, text)?;
+        write_file(folder, name, text)?;
     }
     Ok(())
 }
@@ -277,7 +277,7 @@ fn printed(format: Format, files: &[(&'static str, String)]) -> anyhow::Result<(
         |name: &str| name == "notes.json" || name == "activate.sh" && format != Format::Intel;
     let tables: Vec<_> = files.iter().filter(|(name, _)| !beside(name)).collect();
     match tables[..] {
-        [(_, text)] => output::print(text),
+        [(_, text)] => print(text),
         _ => {
             let names: Vec<_> = tables.iter().map(|(name, _)| *name).collect();
             Err(usage(format!(
@@ -291,7 +291,7 @@ fn printed(format: Format, files: &[(&'static str, String)]) -> anyhow::Result<(
 
 fn summary(args: &Args, published: &Published, files: &[(&'static str, String)]) {
     let names: Vec<_> = files.iter().map(|(name, _)| *name).collect();
-    if !output::is_stdout(&args.output) {
+    if !is_stdout(&args.output) {
         progress::hint(format_args!(
             "generation {} of {} written to {}: {}",
             published.generation,

@@ -20,10 +20,10 @@ use serde::Serialize;
 
 use super::export;
 use crate::export::modules::{self, Module};
-use crate::failure::usage;
-use crate::launch::shim;
-use crate::output::{print, table};
-use crate::progress;
+use colltune_launch::shim;
+use colltune_output::failure::usage;
+use colltune_output::progress;
+use colltune_output::{print, table};
 
 /// Does what is asked for, and says what is in force then.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -12,9 +12,9 @@ use anyhow::Context;
 use colltune_query::answer::{CsvLines, Grid, JsonRows, ParquetOut};
 use colltune_query::{Engine, QueryError, Sink, examples, schema};
 
-use crate::failure::{usage, wrong};
-use crate::output::{is_stdout, print};
-use crate::progress;
+use colltune_output::failure::{usage, wrong};
+use colltune_output::progress;
+use colltune_output::{is_stdout, print};
 
 /// Prints or writes the answer.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -15,10 +15,10 @@ use colltune_core::variant::Size;
 use colltune_db::{DataKey, Database};
 use colltune_report::{Holdout, Question, ReportError, Shape, page};
 
-use crate::failure::usage;
-use crate::output::{is_stdout, print, save, told};
-use crate::parse::collective;
-use crate::progress;
+use colltune_output::failure::usage;
+use colltune_output::parse::collective;
+use colltune_output::progress;
+use colltune_output::{is_stdout, print, save, told};
 
 /// A report says within so many bytes that it is one.
 const BEGINNING: u64 = 4096;

@@ -18,15 +18,16 @@ use colltune_core::request::{self, Forced, Mode};
 use colltune_core::spelling::quoted;
 use colltune_files::site::is_site;
 
-use crate::failure::usage;
-use crate::launch::container::Container;
-use crate::launch::line::{Context, Line, find_launcher};
-use crate::launch::needs::{self, Needs};
-use crate::launch::prefix::{self, Assignments, Given};
-use crate::launch::{container, library, presets, queue, shim, tables};
-use crate::parse::{RunsOn, mode, runs_on};
-use crate::progress;
+use super::tables;
 use crate::variables::Wrong;
+use colltune_launch::container::Container;
+use colltune_launch::line::{Context, Line, find_launcher};
+use colltune_launch::needs::{self, Needs};
+use colltune_launch::prefix::{self, Assignments, Given};
+use colltune_launch::{container, library, presets, queue, shim};
+use colltune_output::failure::usage;
+use colltune_output::parse::{RunsOn, mode, runs_on};
+use colltune_output::progress;
 
 /// Starts the job. Returns only if it could not be started.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -283,7 +284,7 @@ impl Request<'_> {
             variables.push((name.to_owned(), value));
         };
         if let Some(db) = &args.db {
-            crate::database::prepare(db)?;
+            colltune_launch::database::prepare(db)?;
             set(environment::DB, absolute(db)?);
         }
         if let Some(mode) = args.mode {

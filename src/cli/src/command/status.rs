@@ -25,19 +25,19 @@ use colltune_models::statistics::CellStatistics;
 use serde::Serialize;
 
 use super::publish;
-use crate::failure::usage;
 use crate::ledger::Ledger;
 use crate::node_hours::NodeHours;
-use crate::output::{aligned, print};
-use crate::parse::collective;
-use crate::progress;
 use crate::published::is_known;
+use colltune_output::failure::usage;
+use colltune_output::parse::collective;
+use colltune_output::progress;
+use colltune_output::{aligned, print};
 use columns::COLUMNS;
 
 /// Prints the table, or JSON.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let site = site(args)?;
-    let db = crate::database::open(&args.db)?;
+    let db = colltune_launch::database::open(&args.db)?;
     if let Err(error) = db.settings_without_prior() {
         progress::hint(format_args!(
             "jobs with this database run untuned: failed to {error}"

@@ -14,9 +14,9 @@ use colltune_timeline::{Drawn, TimelineError, calls, phases};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::failure::usage;
-use crate::output::{fill, told};
-use crate::progress;
+use colltune_output::failure::usage;
+use colltune_output::progress;
+use colltune_output::{fill, told};
 
 /// Writes the time line.
 pub fn run(args: &Args) -> anyhow::Result<()> {

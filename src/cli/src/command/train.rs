@@ -17,8 +17,8 @@ use colltune_db::train::LibraryReport;
 use colltune_db::{Database, TrainOptions, TrainReport, runs, train};
 use serde::Serialize;
 
-use crate::output::{json, tell};
-use crate::progress;
+use colltune_output::progress;
+use colltune_output::{json, tell};
 
 /// Ingests, learns and publishes.
 pub fn run(args: &Args) -> anyhow::Result<()> {

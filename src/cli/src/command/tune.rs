@@ -27,13 +27,13 @@ use self::session::Session;
 use self::state::{End, Kept};
 use super::compare::pairs;
 use super::verdict::Judged;
-use crate::database::usual;
-use crate::failure::Stopped;
-use crate::launch::library::of_launcher;
-use crate::launch::line::Line;
-use crate::parse::{RunsOn, library_name};
-use crate::progress;
-use crate::trial::{Interrupt, Trials, Tuner};
+use colltune_launch::database::usual;
+use colltune_launch::library::of_launcher;
+use colltune_launch::line::Line;
+use colltune_launch::trial::{Interrupt, Trials, Tuner};
+use colltune_output::failure::Stopped;
+use colltune_output::parse::{RunsOn, library_name};
+use colltune_output::progress;
 
 /// Tunes until there is no more to gain.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -4,15 +4,16 @@
 //! $ colltune variants --mpi openmpi --collective bcast
 //! ```
 
+use clap::builder::TypedValueParser;
 use colltune_core::catalogue::{self, Need, Steering, Variant};
 use colltune_core::collective::Collective;
 use colltune_core::library::{Library, Product};
 use colltune_core::variant::Size;
 use serde::Serialize;
 
-use crate::launch::library::reference;
-use crate::output::{aligned, print};
-use crate::parse;
+use colltune_launch::library::reference;
+use colltune_output::parse::{self, Listed};
+use colltune_output::{aligned, print};
 
 /// Prints the catalogue.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -42,7 +43,7 @@ algorithms, `p2p` are colltune's schedules, `node` its shared memory inside the 
 lacks what a drawn or forced variant needs runs `default`.")]
 pub struct Args {
     /// Only this MPI library, or a version of it, as in openmpi-5.0.11
-    #[arg(long, value_parser = parse::library(), value_name = "LIBRARY")]
+    #[arg(long, value_parser = library(), value_name = "LIBRARY")]
     mpi: Option<Library>,
     /// Only this collective
     #[arg(long, value_parser = parse::collective(), value_name = "COLLECTIVE")]
@@ -50,6 +51,20 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// An MPI library by its name, as of the version that the catalogue begins with, or by its key. The names are listed.
+fn library() -> impl TypedValueParser<Value = Library> {
+    Listed {
+        names: Product::ALL.map(Product::name).to_vec(),
+        read: |text| match Product::from_name(text) {
+            Some(product) => Ok(reference(product)),
+            None => text.parse().map_err(|_| {
+                let names = Product::ALL.map(Product::name).join(", ");
+                format!("allowed: {names}, or with a version, as in mpich-5.0.2")
+            }),
+        },
+    }
 }
 
 #[derive(Serialize)]

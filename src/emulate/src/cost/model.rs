@@ -230,7 +230,7 @@ impl Costs {
         // Before anything else: another layout has other fields.
         if schema != SCHEMA {
             return Err(wrong(format!(
-                "their layout has version {schema}, this colltune reads version {SCHEMA}: fit them anew (colltune emulate fit)"
+                "their layout has version {schema}, this colltune reads version {SCHEMA}: fit them anew (colltune-lab emulate fit)"
             )));
         }
         let costs: Costs = toml::from_str(text).map_err(toml)?;
@@ -251,7 +251,7 @@ impl Costs {
             true => Ok(()),
             false => Err(EmulateError::Costs(format!(
                 "they were fitted on {}, and this mesh's program computes {wanted}: name a mesh or deck that computes {0}, \
-                 or fit others on a recording of this one, by `colltune emulate fit --telemetry FOLDER`",
+                 or fit others on a recording of this one, by `colltune-lab emulate fit --telemetry FOLDER`",
                 self.kernel
             ))),
         }
@@ -341,7 +341,7 @@ mod tests {
         for word in [
             kernel_name(other),
             "name a mesh or deck",
-            "colltune emulate fit",
+            "colltune-lab emulate fit",
         ] {
             assert!(refused.contains(word), "{word}: {refused}");
         }

@@ -277,7 +277,7 @@ mod tests {
         let study = Reproduction {
             name: "art".to_owned(),
             paper: "Wu et al.".to_owned(),
-            command: "colltune emulate study art".to_owned(),
+            command: "colltune-bench study art".to_owned(),
             seconds: Some(1.5),
             found,
         };

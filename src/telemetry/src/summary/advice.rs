@@ -49,7 +49,7 @@ pub fn advice(total: &Share, run: &Run, blocks: &[Block]) -> Vec<Advice> {
                 percent(late),
                 percent(transit),
                 match late > transit {
-                    true => "`colltune telemetry path` says who posts late",
+                    true => "`colltune-lab telemetry path` says who posts late",
                     false => "fewer or larger messages would help",
                 }
             ),

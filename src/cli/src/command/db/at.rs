@@ -6,8 +6,8 @@ use anyhow::Context;
 use colltune_db::Database;
 use serde::Serialize;
 
-use crate::output::print;
-use crate::progress;
+use colltune_output::print;
+use colltune_output::progress;
 
 #[derive(clap::Args, Debug)]
 pub struct At {

@@ -4,7 +4,7 @@ use colltune_db::manage::check::{Finding, Level, check};
 
 use super::at::At;
 use crate::command::train::counted;
-use crate::failure::Stopped;
+use colltune_output::failure::Stopped;
 
 #[derive(clap::Args, Debug)]
 pub struct Looking {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::at::At;
 use crate::command::train::counted;
-use crate::failure::{usage, wrong};
+use colltune_output::failure::{usage, wrong};
 
 #[derive(clap::Args, Debug)]
 pub struct Rollback {

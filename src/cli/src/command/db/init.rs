@@ -8,9 +8,9 @@ use colltune_db::manage::init::init;
 use colltune_db::share::{Shared, Trainers};
 use colltune_db::{Database, users};
 
-use crate::failure::usage;
-use crate::output::{json, print};
-use crate::progress;
+use colltune_output::failure::usage;
+use colltune_output::progress;
+use colltune_output::{json, print};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum WhoTrains {

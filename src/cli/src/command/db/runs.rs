@@ -6,8 +6,8 @@ use colltune_db::users;
 
 use super::at::At;
 use crate::command::train::counted;
-use crate::failure::usage;
-use crate::output::table;
+use colltune_output::failure::usage;
+use colltune_output::table;
 
 #[derive(clap::Args, Debug)]
 pub struct Filter {

@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use crate::output::{json, tell};
+use colltune_output::{json, tell};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use colltune_core::library::{Abi, Library};
 
 use super::findings::Findings;
-use crate::launch::library::{Launcher, of_launcher};
-use crate::launch::needs;
+use colltune_launch::library::{Launcher, of_launcher};
+use colltune_launch::needs;
 
 /// What lets root start jobs of Open MPI: both variables, or the launcher's option `--allow-run-as-root`.
 pub const ALLOW_ROOT: [&str; 2] = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"];

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use colltune_core::library::Abi;
 use colltune_core::settings::Settings;
 use colltune_db::Database;
@@ -15,14 +15,12 @@ use colltune_telemetry::nodes::{Node, nearest, sick};
 use serde::Deserialize;
 
 use super::findings::Findings;
-use crate::bench::place::answer_in;
-use crate::command::measuring;
 use crate::command::run::{libraries, read_line};
-use crate::failure::{Stopped, usage};
-use crate::launch::line::Line;
-use crate::launch::shim;
-use crate::output::save;
-use crate::trial::Interrupt;
+use colltune_launch::line::Line;
+use colltune_launch::measuring::{self, answer_in, helper};
+use colltune_launch::trial::Interrupt;
+use colltune_output::failure::{Stopped, usage};
+use colltune_output::save;
 
 /// Nodes that share cores take turns of half a second each.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -175,10 +173,7 @@ impl Found {
 
 /// Runs the helper in the place of the line's programs.
 fn measure(line: &Line, abi: Abi) -> anyhow::Result<Found> {
-    let helper = shim::file(abi)?.with_file_name("colltune-mpibench");
-    if !helper.is_file() {
-        bail!("find {}: `make build` builds it", helper.display());
-    }
+    let helper = helper(abi)?;
     let words = replaced(line, &helper);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);

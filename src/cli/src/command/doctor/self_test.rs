@@ -9,9 +9,9 @@ use colltune_core::library::{Abi, Product};
 
 use super::findings::Findings;
 use super::launchers::ALLOW_ROOT;
-use crate::launch::library::of_launcher;
-use crate::launch::shim;
-use crate::trial::{Interrupt, watched};
+use colltune_launch::library::of_launcher;
+use colltune_launch::shim;
+use colltune_launch::trial::{Interrupt, watched};
 
 /// Two ranks under the preloaded shim check the results of every collective.
 pub fn run(report: &mut Findings, abi: Abi, launcher: &OsStr, interrupt: &Interrupt) {

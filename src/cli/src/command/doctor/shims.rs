@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use colltune_core::library::Abi;
 
 use super::findings::Findings;
-use crate::launch::needs::{self, Needs};
-use crate::launch::shim;
+use colltune_launch::needs::{self, Needs};
+use colltune_launch::shim;
 
 /// One line for each launcher's library.
 pub fn check(report: &mut Findings, launchers: &[(Abi, OsString)]) {

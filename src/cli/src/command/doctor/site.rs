@@ -47,7 +47,7 @@ pub fn check(report: &mut Findings, path: &Path) {
             ),
         );
     }
-    match crate::database::open(path) {
+    match colltune_launch::database::open(path) {
         Ok(db) => {
             match settings_on_site(&db, path) {
                 Ok(settings) => limits::tell(report, &settings),

@@ -9,7 +9,7 @@ use colltune_core::model::Source;
 use colltune_db::Generation;
 use colltune_models::statistics::CellStatistics;
 
-use crate::trial::summary::collectives_share;
+use colltune_launch::trial::summary::collectives_share;
 
 /// One metric with its samples: labels in braces, and a value.
 struct Metric {

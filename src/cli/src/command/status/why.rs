@@ -18,9 +18,9 @@ use colltune_models::statistics::{CellStatistics, Contrast};
 use serde::Serialize;
 
 use super::columns::{bytes_of, numbers_of};
-use crate::failure::usage;
-use crate::output::aligned;
 use crate::published::is_known;
+use colltune_output::aligned;
+use colltune_output::failure::usage;
 
 /// Names that are offered for one that there is not.
 const SUGGESTED: usize = 3;

@@ -14,8 +14,8 @@ use crate::command::export;
 use crate::command::train::counted;
 use crate::command::verdict::{Judged, Vetoed};
 use crate::comparison::{Account, Comparison, Verdict, seconds};
-use crate::failure::Stopped;
-use crate::output::{json, print};
+use colltune_output::failure::Stopped;
+use colltune_output::{json, print};
 
 /// An error with what is kept; one that says so itself is left as it is.
 pub fn kept(error: anyhow::Error, session: &Session) -> anyhow::Error {

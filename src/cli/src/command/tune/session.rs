@@ -14,9 +14,9 @@ use crate::command::compare::{Found, tried};
 use crate::command::train::counted;
 use crate::command::verdict::{self, Judged};
 use crate::comparison::{Step, percent, schedule, seconds};
-use crate::failure::Stopped;
-use crate::progress;
-use crate::trial::{Done, Trials, Way, summary};
+use colltune_launch::trial::{Done, Trials, Way, summary};
+use colltune_output::failure::Stopped;
+use colltune_output::progress;
 
 /// So many jobs look whether there is anything to gain.
 const LOOKS: usize = 3;
