@@ -73,27 +73,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
         ),
         ("peak resident memory", &memory, 1024.0, " MiB"),
     ] {
-        let ratio: Vec<f64> = values.iter().map(|value| value / limit).collect();
-        let found = spread(values);
-        report.rows.push(Row {
-            case: format!("{what},{unit}"),
-            a: median(values),
-            b: limit,
-            ratio: spread(&ratio),
-            n: values.len(),
-            more: Vec::new(),
-        });
-        let found = Interval {
-            low: found.min,
-            value: found.median,
-            high: found.max,
-        };
-        report.findings.push(Finding {
-            what: what.to_owned(),
-            found,
-            unit,
-            target: Target::AtMost(limit),
-        });
+        add_limited(&mut report, what, values, (limit, unit));
     }
     report
         .notes
@@ -101,13 +81,42 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-struct Training {
-    seconds: f64,
-    peak_mib: f64,
+/// Adds what must be below a limit.
+pub(super) fn add_limited(
+    report: &mut Report,
+    what: &str,
+    values: &[f64],
+    (limit, unit): (f64, &'static str),
+) {
+    let ratio: Vec<f64> = values.iter().map(|value| value / limit).collect();
+    let found = spread(values);
+    report.rows.push(Row {
+        case: format!("{what},{unit}"),
+        a: median(values),
+        b: limit,
+        ratio: spread(&ratio),
+        n: values.len(),
+        more: Vec::new(),
+    });
+    report.findings.push(Finding {
+        what: what.to_owned(),
+        found: Interval {
+            low: found.min,
+            value: found.median,
+            high: found.max,
+        },
+        unit,
+        target: Target::AtMost(limit),
+    });
+}
+
+pub(super) struct Training {
+    pub seconds: f64,
+    pub peak_mib: f64,
 }
 
 /// Runs `colltune train` and watches its memory.
-fn timed_training(db: &Path) -> anyhow::Result<Training> {
+pub(super) fn timed_training(db: &Path) -> anyhow::Result<Training> {
     let own = own::colltune()?;
     let mut command = Command::new(own);
     command
