@@ -18,6 +18,9 @@ const FEW_RANKS: u32 = 16;
 /// What costs are not known of runs on so many times the ranks on which it was measured.
 const REACH: u64 = 4;
 
+/// On more it is drawn so many times as rarely: a job that meets them must be able to find out, at a small price.
+pub const DRAWN_RARELY: f64 = 1.0 / 16.0;
+
 /// How many ranks there are, and on how many nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Extent {
@@ -43,9 +46,12 @@ pub fn is_out_of_reach(
     bytes: Range,
     measured_ranks: u64,
 ) -> bool {
-    extent.n_ranks > FEW_RANKS
-        && u64::from(extent.n_ranks) > measured_ranks.saturating_mul(REACH)
-        && loads(variant, extent, ends(bytes)).is_none()
+    !reaches(measured_ranks, extent.n_ranks.into()) && loads(variant, extent, ends(bytes)).is_none()
+}
+
+/// Whether what was measured on so many ranks tells anything of a job with `n_ranks`.
+pub fn reaches(measured_ranks: u64, n_ranks: u64) -> bool {
+    n_ranks <= u64::from(FEW_RANKS) || n_ranks <= measured_ranks.saturating_mul(REACH)
 }
 
 fn absurd_of_any(variants: &[Variant], extent: Extent, bytes: Range) -> Vec<bool> {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use bincode::{Decode, Encode};
 
+use crate::bound::reaches;
 use crate::catalogue::{self, Steering};
 use crate::collective::Collective;
 use crate::library::Library;
@@ -51,8 +52,8 @@ pub const fn knows_size(collective: Collective) -> bool {
 pub enum Choice {
     /// Drawn with the probabilities of the library's own algorithms, `default` among them.
     Drawn(u64),
-    /// The best known.
-    Best,
+    /// The best known, for a job of so many ranks, where that is known.
+    Best(Option<u64>),
 }
 
 /// One choice per collective and range of sizes, without those that fall on the library's own.
@@ -79,7 +80,7 @@ pub fn draw(
                 Choice::Drawn(seed) => {
                     Chooser::new(&weights).draw(|| word(key(seed, 0, number), 0))
                 }
-                Choice::Best => weights
+                Choice::Best(_) => weights
                     .iter()
                     .max_by(|(a, x), (b, y)| x.total_cmp(y).then(b.cmp(a)))
                     .map(|(variant, _)| *variant),
@@ -147,9 +148,13 @@ fn weights(cells: &[&CellModel], names: &[String], choice: Choice) -> Vec<(u16, 
                 let sum = if sum > 0.0 { sum } else { 1.0 };
                 shares.for_each(|share| add(&share.name, share.probability / sum));
             }
-            // Where an algorithm of our own is best, the library's choice runs what is left to it.
-            Choice::Best if names.contains(&cell.best) => add(&cell.best, 1.0),
-            Choice::Best => add(DEFAULT, 1.0),
+            // Where an algorithm of our own is best, or nobody knows the best on so many ranks, the library's choice runs.
+            Choice::Best(n_ranks) => {
+                let measured_ranks = cell.cell.measured_ranks(cell.measured_ranks.unwrap_or(0));
+                let is_known = n_ranks.is_none_or(|n_ranks| reaches(measured_ranks, n_ranks));
+                let tells = is_known && names.contains(&cell.best);
+                add(if tells { &cell.best } else { DEFAULT }, 1.0);
+            }
         }
     }
     weights
@@ -277,7 +282,7 @@ mod tests {
                 entry.best = "p2p:binomial".to_owned();
             }
         }
-        let presets = draw(&model, library(), Choice::Best, |_| true);
+        let presets = draw(&model, library(), Choice::Best(None), |_| true);
         let said = |collective| adjustment(&presets, library(), collective);
         let first = model.cells.iter().map(|entry| entry.cell);
         let end = first
@@ -291,7 +296,25 @@ mod tests {
         );
         assert_eq!(said(Collective::Barrier).as_deref(), Some("1"));
         assert_eq!(said(Collective::Bcast), None);
-        let none = draw(&model, library(), Choice::Best, |_| false);
+        let none = draw(&model, library(), Choice::Best(None), |_| false);
         assert!(none.is_empty());
+    }
+
+    #[test]
+    fn what_was_measured_on_a_few_ranks_is_told_to_no_job_on_more_than_four_times_as_many() {
+        let mut model = initial();
+        for entry in &mut model.cells {
+            entry.source = Source::Predicted;
+            let cell = entry.cell;
+            if cell.collective == Collective::Barrier && cell.nodes.lo == 1 && cell.ppn.contains(8)
+            {
+                entry.source = Source::Measured;
+                entry.best = "native:dissemination".to_owned();
+                entry.measured_ranks = Some(8);
+            }
+        }
+        let told = |n_ranks| draw(&model, library(), Choice::Best(n_ranks), |_| true).len();
+        assert_eq!([None, Some(8), Some(32)].map(told), [1; 3]);
+        assert_eq!([33, 10_000].map(|n_ranks| told(Some(n_ranks))), [0; 2]);
     }
 }

@@ -76,6 +76,11 @@ impl Cell {
             && self.ppn.contains(ppn)
     }
 
+    /// The most ranks on which its choice was measured, by what is told of that; at the least the fewest that it has.
+    pub fn measured_ranks(&self, told: u32) -> u64 {
+        u64::from(told).max(self.nodes.lo.saturating_mul(self.ppn.lo))
+    }
+
     /// Whether a call may be in both.
     pub fn overlaps(&self, other: &Cell) -> bool {
         self.collective == other.collective

@@ -95,6 +95,22 @@ fn n_commands(words: &[OsString]) -> Option<usize> {
 }
 
 impl Line {
+    /// How many ranks it starts, where its options say so.
+    pub fn n_ranks(&self) -> Option<u64> {
+        let of_context = |context: &Context| {
+            let words = self.words[context.options..context.program].iter();
+            let words: Vec<&str> = words.filter_map(|word| word.to_str()).collect();
+            let counts = ["-n", "-np", "--n", "--np", "--ntasks"];
+            let behind = words.windows(2).filter(|pair| counts.contains(&pair[0]));
+            let joined = words
+                .iter()
+                .filter_map(|word| word.strip_prefix("--ntasks="));
+            let mut all = behind.map(|pair| pair[1]).chain(joined);
+            all.find_map(|number| number.parse::<u64>().ok())
+        };
+        self.contexts.iter().map(of_context).sum()
+    }
+
     /// Reads `words`. `is_program` tells whether a word can be started, seen from a working directory.
     ///
     /// Errors: `ProgramsInFile` for options whose file names the programs, `NoProgram` for a line
@@ -338,6 +354,18 @@ mod tests {
             words.join(" ")
         };
         line.contexts.iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_line_says_how_many_ranks_it_starts_if_each_of_its_programs_does() {
+        for (line, n_ranks) in [
+            ("mpirun -n 2 -x A=1 ./a -n 5 : -np 3 ./b", Some(5)),
+            ("srun --ntasks=64 ./a", Some(64)),
+            ("mpirun ./a", None),
+            ("mpirun -n 2 ./a : ./b", None),
+        ] {
+            assert_eq!(read(line).unwrap().n_ranks(), n_ranks, "{line}");
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn assignments(library: Library, line: &Line, asked: &Asked) -> anyhow::Resu
     if library.product != Product::Intel {
         return Ok(Assignments::new());
     }
-    let mut presets = drawn(library, asked)?;
+    let mut presets = drawn(library, asked, line)?;
     presets.retain(|one| {
         asked
             .forced
@@ -59,7 +59,7 @@ pub fn assignments(library: Library, line: &Line, asked: &Asked) -> anyhow::Resu
     Ok(std::iter::once(spelled).chain(told).collect())
 }
 
-fn drawn(library: Library, asked: &Asked) -> anyhow::Result<Vec<Preset>> {
+fn drawn(library: Library, asked: &Asked, line: &Line) -> anyhow::Result<Vec<Preset>> {
     let (Some(db), Mode::Explore | Mode::Exploit) = (asked.db, asked.mode) else {
         return Ok(Vec::new());
     };
@@ -78,12 +78,17 @@ fn drawn(library: Library, asked: &Asked) -> anyhow::Result<Vec<Preset>> {
         return Ok(Vec::new());
     }
     let choice = match asked.mode {
-        Mode::Exploit => Choice::Best,
+        Mode::Exploit => Choice::Best(line.n_ranks().or_else(ranks_of_slurm)),
         _ => Choice::Drawn(asked.seed.or(settings.seed).unwrap_or_else(any_seed)),
     };
     let model = Generation::load(&db, key(&db, library)?)?.model;
     let wanted = |collective| may_round(&settings, collective);
     Ok(preset::draw(&model, library, choice, wanted))
+}
+
+/// What a job of Slurm has, where its line does not say it.
+fn ranks_of_slurm() -> Option<u64> {
+    std::env::var("SLURM_NTASKS").ok()?.parse().ok()
 }
 
 /// Whose data the job's are, by the environment that it inherits; where nothing was learned there, what was where the

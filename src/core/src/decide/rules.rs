@@ -5,7 +5,7 @@ use std::time::Duration;
 use bincode::{Decode, Encode};
 
 use crate::algorithm::pattern::Pattern;
-use crate::bound::{self, Extent};
+use crate::bound::{self, DRAWN_RARELY, Extent};
 use crate::catalogue::{self, Crossing, Facts, Need, OnNodes, Own, Steering, Unmet, Variant};
 use crate::classify::Layout;
 use crate::collective::{Collective, MessageSize};
@@ -253,8 +253,12 @@ impl Rules {
         let shares = self.terms.cells.shares(place);
         let shares = shares.filter_map(|(variant, probability)| {
             let is_absurd = variant != DEFAULT && absurd[usize::from(variant)];
-            (self.is_wanted(collective, variant) && !is_absurd)
-                .then(|| (self.during_run(collective, variant), probability))
+            if !self.is_wanted(collective, variant) || is_absurd {
+                return None;
+            }
+            let is_known = variant == DEFAULT || !self.is_out_of_reach(place, variant, membership);
+            let rarely = if is_known { 1.0 } else { DRAWN_RARELY };
+            Some((self.during_run(collective, variant), rarely * probability))
         });
         shares
             .filter(|(variant, _)| possible(*variant))
@@ -267,13 +271,13 @@ impl Rules {
         bound::absurd(variants, extent(membership), cell.bytes)
     }
 
-    /// Whether nobody knows what a cell's choice takes on so many ranks.
-    fn is_out_of_reach(&self, place: u32, best: u16, membership: Membership) -> bool {
+    /// Whether nobody knows what a variant of a cell takes on so many ranks, by where the cell's choice was measured.
+    fn is_out_of_reach(&self, place: u32, variant: u16, membership: Membership) -> bool {
         let Cell {
             collective, bytes, ..
         } = self.terms.cells.cell(place);
         let measured_ranks = self.terms.cells.measured_ranks(place);
-        let variant = self.variant(collective, best);
+        let variant = self.variant(collective, variant);
         bound::is_out_of_reach(variant, extent(membership), bytes, measured_ranks)
     }
 
@@ -587,6 +591,34 @@ mod tests {
             drawn(8).iter().any(|name| name == CHAIN),
             "few nodes try it"
         );
+    }
+
+    /// What no cost is known of is drawn on any number of ranks, and far more rarely on many times those of its cell.
+    #[test]
+    fn what_nobody_knows_the_cost_of_is_drawn_rarely_on_many_times_the_ranks() {
+        let (rules, agreed) = (of_many_nodes("default"), Agreed::of([1, 0, 0, 0, 0]));
+        let share = |nodes, name: &str| {
+            let (place, membership) = bcast_on(&rules, nodes);
+            let weights = rules.weights(place, membership, agreed);
+            let named = |(variant, _): &&(u16, f64)| {
+                rules.variant(Collective::Bcast, *variant).name.to_string() == name
+            };
+            let found = weights.iter().find(named).expect("it is drawn").1;
+            let beside = weights
+                .iter()
+                .map(|(_, weight)| *weight)
+                .fold(0.0, f64::max);
+            found / beside
+        };
+        for nodes in [8, 1024, 2048] {
+            assert!(share(nodes, "node:shm+default") > 0.2, "{nodes}");
+        }
+        assert!(
+            share(10_000, "node:shm+binomial") > 0.2,
+            "its cost is known"
+        );
+        let rare = share(10_000, "node:shm+default");
+        assert!(rare > 0.0 && rare < 0.1, "{rare}");
     }
 
     #[test]

@@ -175,9 +175,8 @@ impl CellTable {
 
     /// The most ranks on which that variant was measured; at the least the fewest that the cell has.
     pub fn measured_ranks(&self, place: u32) -> u64 {
-        let Cell { nodes, ppn, .. } = self.cell(place);
-        let told = u64::from(self.rows[place as usize].measured_ranks);
-        told.max(nodes.lo.saturating_mul(ppn.lo))
+        let told = self.rows[place as usize].measured_ranks;
+        self.cell(place).measured_ranks(told)
     }
 
     /// The variants that sampled calls of the cell in a place draw, and their probabilities.
