@@ -54,7 +54,8 @@ type Traced<Thing, Origin> = (Vec<Thing>, Vec<Origin>);
 
 struct Estimated {
     observed: Observed,
-    shifts: Vec<Shift>,
+    /// What variants shift to the next collective, and into it.
+    behind: [Vec<Shift>; 2],
     counts: BTreeMap<u16, Count>,
     /// What the default costs beyond its time, in times of that; known behind [`Estimated::of_cell`].
     of_default: f64,
@@ -78,12 +79,10 @@ pub fn believe(
         });
         (between, freedom) = pooled_between(&estimated);
     }
-    let tau = shift::tau_squared(
-        &estimated
-            .iter()
-            .map(|cell| cell.shifts.clone())
-            .collect::<Vec<_>>(),
-    );
+    let tau = [0, 1].map(|part| {
+        let cells = estimated.iter().map(|cell| &cell.behind[part][..]);
+        shift::tau_squared(&cells.collect::<Vec<_>>())
+    });
     let data: Vec<Vec<Option<Estimate>>> = estimated
         .par_iter_mut()
         .zip(cells)
@@ -151,13 +150,19 @@ impl Estimated {
         let at_default = |row: &Evidence| row.at_level(default_ns(row));
         let of_default: Vec<Evidence> = rows.iter().map(at_default).collect();
         let told: Vec<Evidence> = cell.rows.iter().map(|row| at_default(row)).collect();
-        let [rows, of_default, told] =
-            [&rows, &of_default, &told].map(|rows| rows.iter().collect::<Vec<_>>());
+        let [next, next_told] =
+            [&of_default, &told].map(|rows| rows.iter().map(Evidence::one_on).collect::<Vec<_>>());
+        let [rows, of_default, told, next, next_told] =
+            [&rows, &of_default, &told, &next, &next_told]
+                .map(|rows| rows.iter().collect::<Vec<_>>());
         let observed = Observed::new(&rows, weight);
-        let shifts = match observed.variants.first() {
-            Some(0) => shift::of_cell(&of_default, &told, &observed.variants, weight),
+        let behind = [(&of_default, &told), (&next, &next_told)].map(|(rows, told)| match observed
+            .variants
+            .first()
+        {
+            Some(0) => shift::of_cell(rows, told, &observed.variants, weight),
             _ => Vec::new(),
-        };
+        });
         let mut by_run = BTreeMap::<u32, Vec<(u64, u64)>>::new();
         for row in &rows {
             let own = (row.calls, row.stalls);
@@ -181,7 +186,7 @@ impl Estimated {
         }
         Estimated {
             observed,
-            shifts,
+            behind,
             counts,
             of_default: 0.0,
         }
@@ -218,7 +223,7 @@ impl Estimated {
         cell: &Measured,
         between: f64,
         freedom: f64,
-        tau: f64,
+        tau: [f64; 2],
     ) -> Vec<Option<Estimate>> {
         let fits = self.fits(between, freedom);
         let observed = &self.observed;
@@ -226,8 +231,11 @@ impl Estimated {
         let shared = shared(&inverses[0]);
         let corrections: Vec<Correction> = (0..observed.variants.len())
             .map(|arm| {
-                let shift = self.shifts.get(arm);
-                shift.map_or_else(Correction::default, |shift| shift.correction(tau))
+                let [shift, after] = self.behind.each_ref().map(|shifts| shifts.get(arm));
+                let both = shift.zip(after);
+                both.map_or_else(Correction::default, |(shift, after)| {
+                    shift::of_both(shift, after, tau)
+                })
             })
             .collect();
         let by_arm = fits[0].arms.iter().zip(fits[0].theta.iter());

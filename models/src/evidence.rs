@@ -50,6 +50,9 @@ pub struct Call {
     /// Mean over the ranks of the time from the end of the call to the rank's next tuned call: what the variant
     /// shifts into what follows is in there, with what the program computes. `None` where nobody knows it.
     pub shift_ns: Option<f64>,
+    /// Mean over the ranks of the time in that next call: there those wait that left early, if it waits for the last
+    /// rank. `None` where nobody knows it.
+    pub after_ns: Option<f64>,
     /// From the last arrival to the last departure where the ranks share a clock, else the shortest time of any
     /// rank: the part of `time_ns` that is not waiting for late ranks is hardly more.
     pub work_ns: f64,
@@ -86,6 +89,10 @@ pub struct Evidence {
     pub shift: Moments,
     /// Of both together, call by call: their covariance follows.
     pub total: Moments,
+    /// Of what ranks spent in the next collective, less what they do there behind a typical call; and of all three
+    /// together. Of no call where nobody knows it, as in what earlier versions reduced.
+    pub after: Moments,
+    pub whole: Moments,
     /// Calls that took many times the typical time, and how much longer than the others in sum.
     pub stalls: u64,
     pub stall_excess: f64,
@@ -151,6 +158,8 @@ impl Evidence {
             time: self.time.without(some.time),
             shift: self.shift.without(some.shift),
             total: self.total.without(some.total),
+            after: self.after.without(some.after),
+            whole: self.whole.without(some.whole),
             stalls: self.stalls.saturating_sub(some.stalls),
             stall_excess: (self.stall_excess - some.stall_excess).max(0.0),
             work: (work / calls.max(1) as f64).max(0.0),
@@ -166,8 +175,27 @@ impl Evidence {
             time: self.time.times(factor),
             shift: self.shift.times(factor),
             total: self.total.times(factor),
+            after: self.after.times(factor),
+            whole: self.whole.times(factor),
             stall_excess: factor * self.stall_excess,
             work: factor * self.work,
+            ..*self
+        }
+    }
+
+    /// The same one step on: the shift varies as a part of the time, and behind them is the time in the next collective.
+    pub fn one_on(&self) -> Evidence {
+        let beyond = self.total.mean - self.time.mean;
+        Evidence {
+            time: Moments {
+                mean: self.time.mean,
+                ..self.total
+            },
+            shift: self.after,
+            total: Moments {
+                mean: self.whole.mean - beyond,
+                ..self.whole
+            },
             ..*self
         }
     }
@@ -184,6 +212,8 @@ impl Evidence {
             time: Moments::default(),
             shift: Moments::default(),
             total: Moments::default(),
+            after: Moments::default(),
+            whole: Moments::default(),
             stalls: 0,
             stall_excess: 0.0,
             work: 0.0,

@@ -46,13 +46,15 @@ pub fn fence(
     let entered = Entered(tuner);
     let result = tuned(tuner);
     drop(entered);
-    result.unwrap_or_else(|| {
+    let code = result.unwrap_or_else(|| {
         let code = default();
         if code != abi::SUCCESS {
             failed(tuner, code);
         }
         code
-    })
+    });
+    tuner.ends();
+    code
 }
 
 /// A tuned call that is under way. An exception that passes through ends it, too.

@@ -1,21 +1,26 @@
-//! Gap: from the end of a sampled call to this rank's next collective.
+//! Gap: from the end of a sampled call to this rank's next collective, and the time inside that one.
 //!
 //! What a variant saves inside a call it may cost in what follows, so that is timed, too. While a gap is open, the
 //! word that says whether a tuned call is under way says that instead; so calls without a gap before them pay nothing.
+//! A tuned call that begins in a gap is timed to its end, whatever it runs. That ends unknown where the ranks agree on
+//! something of ours in it, where it is left by a longjmp, and where a tool behind us calls a collective inside it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use colltune_core::collective::Collective;
+use colltune_core::decide::GapPart;
 
 /// What the word holds where a gap is open: no frame has that address.
 pub const OPEN: usize = 1;
+/// What it holds while the next collective runs the library's own choice, and the mark of the gap during any.
+pub const INSIDE: usize = 2;
 /// A sample without a record.
 const UNRECORDED: usize = usize::MAX;
 
-/// The gap, if one is open. One thread uses it.
+/// The gap, if there is one. One thread uses it.
 #[derive(Default)]
 pub struct Gap {
-    /// [`OPEN`], or 0.
+    /// [`OPEN`], [`INSIDE`], or 0.
     mark: AtomicUsize,
     since: AtomicU64,
     handle: AtomicU64,
@@ -28,7 +33,7 @@ pub struct Gap {
 /// The sample that a gap is behind.
 #[derive(Clone, Copy)]
 pub struct Sample {
-    /// When it ended, in ticks.
+    /// When it ended or, inside the next collective, when that began, in ticks.
     pub end: u64,
     /// The bits of the communicator's handle, and its agreed number: another may get the handle.
     pub handle: u64,
@@ -40,7 +45,7 @@ pub struct Sample {
 }
 
 impl Gap {
-    /// [`OPEN`], or 0.
+    /// [`OPEN`], [`INSIDE`], or 0.
     #[inline(always)]
     pub fn mark(&self) -> usize {
         self.mark.load(Ordering::Relaxed)
@@ -59,22 +64,34 @@ impl Gap {
         self.mark.store(OPEN, Ordering::Relaxed);
     }
 
-    /// Closes the gap, and says behind which sample it was; `None` where none is open.
+    /// Ends what is timed at `now`, and says what that is and behind which sample; `None` where nothing is. What begins
+    /// then is `next`, [`INSIDE`] or 0.
     #[cold]
-    pub fn close(&self) -> Option<Sample> {
-        if self.mark() != OPEN {
-            return None;
-        }
+    pub fn close(&self, now: u64, next: usize) -> Option<(GapPart, Sample)> {
+        let part = match self.mark() {
+            OPEN => GapPart::Shift,
+            INSIDE => GapPart::After,
+            _ => return None,
+        };
         // One thread uses it, and an exchange costs as much as all the rest.
-        self.mark.store(0, Ordering::Relaxed);
+        self.mark.store(next, Ordering::Relaxed);
+        let end = self.since.load(Ordering::Relaxed);
+        self.since.store(now, Ordering::Relaxed);
         let record = self.record.load(Ordering::Relaxed);
-        Some(Sample {
-            end: self.since.load(Ordering::Relaxed),
+        let sample = Sample {
+            end,
             handle: self.handle.load(Ordering::Relaxed),
             comm: self.comm.load(Ordering::Relaxed),
             collective: Collective::from_index(self.collective.load(Ordering::Relaxed))?,
             place: self.place.load(Ordering::Relaxed),
             record: (record != UNRECORDED).then_some(record),
-        })
+        };
+        Some((part, sample))
+    }
+
+    /// Nobody wants to know any more.
+    #[cold]
+    pub fn forget(&self) {
+        self.mark.store(0, Ordering::Relaxed);
     }
 }

@@ -17,15 +17,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use colltune_core::decide::GapPart;
 use colltune_core::record::{
-    AGREED, CallTimes, FLAG_AGREED, FLAGS, Header, MESSAGE_BYTES, RECORD_BYTES, Record, SHIFT,
-    Words, sealed,
+    AFTER, AFTER_AGREED, AGREED, CallTimes, FLAG_AGREED, FLAGS, Header, MESSAGE_BYTES,
+    RECORD_BYTES, Record, SHIFT, Words, sealed,
 };
 
 use crate::quiet::quietly;
 use output::{Output, is_gone};
 
-/// The most records of one rank, 14 MiB, whatever `records_per_run` allows: they stay in memory.
+/// The most records of one rank, 16 MiB, whatever `records_per_run` allows: they stay in memory.
 const RECORDS_MAX: u64 = 1 << 17;
 /// Records that are written in one go, 64 KiB, and the most that a review writes again.
 const PIECE: usize = (64 << 10) / RECORD_BYTES;
@@ -128,10 +129,11 @@ impl Recorder {
         Some(place)
     }
 
-    /// Adds to a record of this rank how long it was to the next call: `place` came from `write`.
+    /// Adds to a record of this rank how long it was to the next call, or that one: `place` came from `write`.
     #[inline]
-    pub fn shift(&self, place: usize, shift_ns: u64) {
-        self.slots[place][SHIFT].store(shift_ns, Ordering::Relaxed);
+    pub fn behind(&self, place: usize, part: GapPart, ns: u64) {
+        let word = [SHIFT, AFTER][part as usize];
+        self.slots[place][word].store(ns, Ordering::Relaxed);
         // The rest will get it with all else.
         if place < self.written.load(Ordering::Relaxed) {
             self.corrected.fetch_min(place, Ordering::Release);
@@ -141,9 +143,11 @@ impl Recorder {
     /// Adds what the ranks agreed on, and returns the bytes of the record's message.
     pub fn agree(&self, place: usize, times: CallTimes) -> u64 {
         let slot = &self.slots[place];
-        for (target, word) in slot[AGREED..].iter().zip(times.words()) {
+        let (words, after_ns) = times.words();
+        for (target, word) in slot[AGREED..].iter().zip(words) {
             target.store(word, Ordering::Relaxed);
         }
+        slot[AFTER_AGREED].store(after_ns, Ordering::Relaxed);
         slot[FLAGS].fetch_or(FLAG_AGREED, Ordering::Release);
         self.corrected.fetch_min(place, Ordering::Release);
         slot[MESSAGE_BYTES].load(Ordering::Relaxed)

@@ -109,7 +109,7 @@ impl Tuner {
             return true;
         }
         let outer = self.busy.load(Ordering::Relaxed);
-        if outer != 0 && self.is_under_way(outer, here) {
+        if outer != 0 && self.is_under_way(outer, here, gap::INSIDE) {
             return false;
         }
         self.busy.store(here, Ordering::Relaxed);
@@ -121,53 +121,72 @@ impl Tuner {
         self.busy.store(self.gap.mark(), Ordering::Relaxed);
     }
 
+    /// A tuned call has ended. Where it was the next one behind a sample, that is told how long it took.
+    #[inline(always)]
+    pub fn ends(&self) {
+        if self.gap.mark() == gap::INSIDE {
+            self.ends_at(clock::ticks());
+            self.leave();
+        }
+    }
+
+    #[cold]
+    fn ends_at(&self, now: u64) {
+        if self.gap.mark() == gap::INSIDE {
+            self.close_gap(now, 0);
+        }
+    }
+
     /// Whether a tuned call is under way, and this one belongs to it.
     #[inline(always)]
     pub fn is_entered(&self, here: usize) -> bool {
         let outer = self.busy.load(Ordering::Relaxed);
-        outer != 0 && !self.thread_multiple && self.is_under_way(outer, here)
+        outer != 0 && !self.thread_multiple && self.is_under_way(outer, here, 0)
     }
 
-    /// Whether the call that is noted is under way still, and was not left by a longjmp.
+    /// Whether the call that is noted is under way still, and was not left by a longjmp. Where a gap is noted instead,
+    /// `next` begins.
     #[cold]
-    fn is_under_way(&self, outer: usize, here: usize) -> bool {
+    fn is_under_way(&self, outer: usize, here: usize, next: usize) -> bool {
         if outer == gap::OPEN {
-            self.close_gap();
+            self.close_gap(clock::ticks(), next);
             self.leave();
             return false;
         }
-        let alive = frames::is_alive(outer, here);
+        let alive = outer != gap::INSIDE && frames::is_alive(outer, here);
         if !alive {
+            self.gap.forget();
             self.leave();
             self.steer.put_back();
         }
         alive
     }
 
-    /// Says of the last sample how long it was to here, if nobody did so yet.
+    /// Says of the last sample how long it was to here, if nobody did so yet; `next` begins.
     #[cold]
-    fn close_gap(&self) {
-        let now = clock::ticks();
-        let Some(sample) = self.gap.close() else {
+    fn close_gap(&self, now: u64, next: usize) {
+        let Some((part, sample)) = self.gap.close(now, next) else {
             return;
         };
-        let shift_ns = self.clock.span_ns(now.wrapping_sub(sample.end));
+        let ns = self.clock.span_ns(now.wrapping_sub(sample.end));
         if let (Some(recorder), Some(record)) = (&self.recorder, sample.record) {
-            recorder.shift(record, shift_ns);
+            recorder.behind(record, part, ns);
         }
         // SAFETY: no tuned call is under way on this thread, and no other thread calls meanwhile.
         let found = unsafe { self.registry.find_by_bits(sample.handle) };
         if let Some(mut found) = found {
             let decider = &mut found.state().decider;
             if decider.agreed().id == sample.comm {
-                decider.close_gap(sample.collective, sample.place, shift_ns);
+                decider.close_gap(sample.collective, sample.place, part, ns);
             }
         }
     }
 
     /// Closes account and trace and frees what hangs on communicators. Only from MPI_Finalize, disarmed.
     pub fn finish(&'static self) {
-        self.close_gap();
+        if self.gap.mark() == gap::OPEN {
+            self.close_gap(clock::ticks(), 0);
+        }
         if let Some(account) = &self.account {
             account.close(&self.world, &self.rules.terms, &self.job, &self.library);
         }

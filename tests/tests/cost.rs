@@ -48,14 +48,17 @@ on_each_library! {
             assert_eq!(times.work_ns, work_ns, "from the last arrival to the last departure");
             let is_last = sample % 64 == 0 || sample < 64 && sample % 8 == 0;
             assert_eq!(times.shift_ns.is_none(), is_last, "sample {sample}: behind it there is a review");
-            assert_eq!(times.shift_ns, one.shift_ns.zip(other.shift_ns).map(|(one, other)| (one + other) / 2));
+            let of_both = |of: fn(&Record) -> Option<u64>| of(one).zip(of(other)).map(|(one, other)| (one + other) / 2);
+            assert_eq!(times.shift_ns, of_both(|record| record.shift_ns));
+            assert_eq!(times.after_ns.is_none(), is_last, "sample {sample}: the next call is over before its review");
+            assert_eq!(times.after_ns, of_both(|record| record.after_ns));
             let class = CallClass { rounds: true, element_bytes: 8, ..CallClass::default() };
             assert_eq!(one.class, class, "a sum of doubles");
         }
         assert_eq!(agreed, 128);
     }
 
-    fn time_and_shift_are_the_way_to_the_next_call(mpi: Mpi) {
+    fn time_and_shift_are_the_way_to_the_next_call_and_what_that_takes_follows(mpi: Mpi) {
         let compute_us = 300;
         for records in solver(mpi, &compute_us.to_string(), "balanced") {
             let mut computed = 0;
@@ -66,6 +69,9 @@ on_each_library! {
                 // A reading of the clock is rounded to the nanosecond three times.
                 let end_ns = one.start_ns + one.duration_ns + shift_ns;
                 assert!(end_ns <= next.start_ns + 3, "call {call}: a shift ends where the next call begins");
+                let after_ns = one.after_ns.expect("the next call was timed to its end");
+                let next_end_ns = next.start_ns + next.duration_ns;
+                assert!(next_end_ns.abs_diff(end_ns + after_ns) <= 5, "call {call}: {after_ns} ns in the next call");
                 // The barrier before the loop is the communicator's first call, so the second dot product's number is even.
                 if call % 2 == 0 {
                     computed += 1;
@@ -86,14 +92,29 @@ on_each_library! {
             let between_ns = second.start_ns - first.start_ns - first.duration_ns;
             let shift_ns = first.shift_ns.expect("another call follows");
             assert!(shift_ns + 40_000_000 * 99 / 100 <= between_ns, "40 ms follow a nonblocking barrier: {shift_ns} of {between_ns}");
+            assert_eq!(first.after_ns, None, "the barrier is nonblocking");
             let last = records.values().last().expect("there are some");
             assert!(last.shift_ns.is_some(), "MPI_Finalize ends the last one");
+            assert_eq!(last.after_ns, None, "it is no collective");
         }
         let db = folder();
         let run = job(2).mpi(mpi).preload().db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "1");
         run.run("shifts", &["multiple"]).succeeds().prints("ok\n").is_silent();
         for trace in traces(db.path()) {
             assert!(trace.records.len() > 2 && trace.records.iter().all(|record| record.shift_ns.is_none()));
+        }
+    }
+
+    /// Nobody leaves a barrier before the last one has come to it.
+    fn who_waits_in_a_next_collective_that_is_not_sampled_is_timed_until_the_last_one_comes(mpi: Mpi) {
+        let db = folder();
+        let run = job(2).mpi(mpi).preload().db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "2");
+        run.run("shifts", &["single"]).succeeds().prints("ok\n").is_silent();
+        let ranks: Vec<Record> = traces(db.path()).iter().map(|trace| allreduces(trace)[&2]).collect();
+        for (one, other) in [(&ranks[0], &ranks[1]), (&ranks[1], &ranks[0])] {
+            let comes_ns = |record: &Record| record.start_ns + record.duration_ns + record.shift_ns.unwrap();
+            let after_ns = one.after_ns.expect("the barrier follows");
+            assert!(comes_ns(one) + after_ns + 6 >= comes_ns(other), "{one:?} {other:?}");
         }
     }
 

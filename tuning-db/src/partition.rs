@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use colltune_core::component;
 use colltune_core::context::{COLUMNS, DataKey};
-use colltune_core::record::{CallClass, Header, Manner, Record};
+use colltune_core::record::{CallClass, CallTimes, Header, Manner, Record};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
@@ -69,9 +69,11 @@ pub struct Columns {
     pub start_ns: Vec<u64>,
     pub duration_ns: Vec<u64>,
     pub shift_ns: Vec<Option<u64>>,
-    /// Where the ranks agreed on the call's mean time, it is known; then the others of the three may be.
+    pub after_ns: Vec<Option<u64>>,
+    /// Where the ranks agreed on the call's mean time, it is known; then the others of the four may be.
     pub mean_time_ns: Vec<Option<u64>>,
     pub mean_shift_ns: Vec<Option<u64>>,
+    pub mean_after_ns: Vec<Option<u64>>,
     pub work_ns: Vec<Option<u64>>,
     pub message_bytes: Vec<u64>,
     pub nodes: Vec<u32>,
@@ -188,24 +190,29 @@ impl Piece {
 
 /// The columns, in order. Times are nanoseconds; `start_ns` compares only where `job` and `clock` are equal; `call`
 /// counts the tuned calls of `comm`; `manner` says which calls are tuned (`blocking`) and which only passed through.
-/// `mean_time_ns`, `mean_shift_ns` and `work_ns` are what all ranks of the communicator agreed on.
+/// `mean_time_ns`, `mean_shift_ns`, `mean_after_ns` and `work_ns` are what all ranks of the communicator agreed on.
 fn columns(pieces: &[Piece]) -> Vec<Column<'_>> {
     let long = |name, value: fn(&Record) -> u64| per_record(pieces, name, Kind::Long, value);
     let growing = |name, value: fn(&Record) -> u64| per_record(pieces, name, Kind::Growing, value);
     let unknown = |name, value: fn(&Record) -> Option<u64>| {
+        let all = move || all(pieces).map(value);
         Column::new(name, Kind::Unknown, move || {
-            Values::Unknown(all(pieces).map(value).collect())
+            Values::Unknown(all().collect())
+        })
+    };
+    let agreed = |name, value: fn(CallTimes) -> Option<u64>| {
+        let all = move || all(pieces).map(move |record| record.agreed.and_then(value));
+        Column::new(name, Kind::Unknown, move || {
+            Values::Unknown(all().collect())
         })
     };
     let int = |name, value: fn(&Record) -> u32| {
-        Column::new(name, Kind::Int, move || {
-            Values::Int(all(pieces).map(value).collect())
-        })
+        let all = move || all(pieces).map(value);
+        Column::new(name, Kind::Int, move || Values::Int(all().collect()))
     };
     let flag = |name, value: fn(&Record) -> bool| {
-        Column::new(name, Kind::Bool, move || {
-            Values::Bool(all(pieces).map(value).collect())
-        })
+        let all = move || all(pieces).map(value);
+        Column::new(name, Kind::Bool, move || Values::Bool(all().collect()))
     };
     let mut columns = vec![
         words(pieces, "job", |piece| piece.header.job.as_str()),
@@ -239,18 +246,12 @@ fn columns(pieces: &[Piece]) -> Vec<Column<'_>> {
             )
         }),
         unknown("shift_ns", |record| record.shift_ns),
-        unknown("mean_time_ns", |record| {
-            record.agreed.map(|agreed| agreed.time_ns)
-        }),
-        unknown("mean_shift_ns", |record| {
-            record.agreed.and_then(|agreed| agreed.shift_ns)
-        }),
-        unknown("slowest_ns", |record| {
-            record.agreed.map(|agreed| agreed.slowest_ns)
-        }),
-        unknown("work_ns", |record| {
-            record.agreed.map(|agreed| agreed.work_ns)
-        }),
+        unknown("after_ns", |record| record.after_ns),
+        agreed("mean_time_ns", |times| Some(times.time_ns)),
+        agreed("mean_shift_ns", |times| times.shift_ns),
+        agreed("mean_after_ns", |times| times.after_ns),
+        agreed("slowest_ns", |times| Some(times.slowest_ns)),
+        agreed("work_ns", |times| Some(times.work_ns)),
         flag("in_place", |record| record.class.in_place),
         Column::new("call_class", Kind::Word, || {
             Values::Word(
@@ -269,9 +270,7 @@ fn columns(pieces: &[Piece]) -> Vec<Column<'_>> {
 /// The names of the columns, each with what it holds, a word: `integer`, `real`, `text` or `boolean`.
 pub fn layout() -> Vec<(&'static str, &'static str)> {
     let columns = columns(&[]);
-    let layout = columns
-        .iter()
-        .map(|column| (column.name, column.kind.holds()));
+    let layout = columns.iter().map(|one| (one.name, one.kind.holds()));
     layout.collect()
 }
 
@@ -285,9 +284,8 @@ fn per_record<'a>(
     kind: Kind,
     value: fn(&Record) -> u64,
 ) -> Column<'a> {
-    Column::new(name, kind, move || {
-        Values::Long(all(pieces).map(value).collect())
-    })
+    let all = move || all(pieces).map(value);
+    Column::new(name, kind, move || Values::Long(all().collect()))
 }
 
 /// One value of each trace, for all its records.
@@ -460,8 +458,10 @@ fn read_columns(table: &Table) -> Result<Columns, ParquetError> {
         start_ns: table.longs("start_ns")?,
         duration_ns: table.longs("duration_ns")?,
         shift_ns: table.unknown("shift_ns")?,
+        after_ns: table.unknown("after_ns")?,
         mean_time_ns: table.unknown("mean_time_ns")?,
         mean_shift_ns: table.unknown("mean_shift_ns")?,
+        mean_after_ns: table.unknown("mean_after_ns")?,
         work_ns: table.unknown("work_ns")?,
         message_bytes: table.longs("message_bytes")?,
         nodes: table.ints("nodes")?,

@@ -12,7 +12,7 @@ use colltune_core::library::Library;
 use colltune_core::record::{Header, Manner, Record};
 use colltune_core::select::mix;
 use colltune_models::evidence::{
-    COPY, COPY_NAME, Call, Evidence, Moments, Reduced as Halves, Shape, reduce_with_copies,
+    COPY, COPY_NAME, Call, Evidence, Reduced as Halves, Shape, reduce_with_copies,
 };
 use parquet::data_type::ByteArray;
 
@@ -41,8 +41,10 @@ pub(crate) struct Observation {
     pub start_ns: u64,
     pub duration_ns: u64,
     pub shift_ns: Option<u64>,
+    pub after_ns: Option<u64>,
     pub mean_time_ns: Option<u64>,
     pub mean_shift_ns: Option<u64>,
+    pub mean_after_ns: Option<u64>,
     pub work_ns: Option<u64>,
 }
 
@@ -171,8 +173,10 @@ impl<'a> Reader<'a> {
             start_ns: columns.start_ns[row],
             duration_ns: columns.duration_ns[row],
             shift_ns: columns.shift_ns[row],
+            after_ns: columns.after_ns[row],
             mean_time_ns: columns.mean_time_ns[row],
             mean_shift_ns: columns.mean_shift_ns[row],
+            mean_after_ns: columns.mean_after_ns[row],
             work_ns: columns.work_ns[row],
         })
     }
@@ -216,8 +220,10 @@ pub(crate) fn observation(
         start_ns: record.start_ns,
         duration_ns: record.duration_ns,
         shift_ns: record.shift_ns,
+        after_ns: record.after_ns,
         mean_time_ns: record.agreed.map(|agreed| agreed.time_ns),
         mean_shift_ns: record.agreed.and_then(|agreed| agreed.shift_ns),
+        mean_after_ns: record.agreed.and_then(|agreed| agreed.after_ns),
         work_ns: record.agreed.map(|agreed| agreed.work_ns),
     })
 }
@@ -291,6 +297,7 @@ fn call(ranks: &[Observation]) -> Call {
     };
     let time_ns = mean(&|one| one.mean_time_ns).or_else(|| mean(&|one| Some(one.duration_ns)));
     let shift_ns = mean(&|one| one.mean_shift_ns).or_else(|| mean(&|one| one.shift_ns));
+    let after_ns = mean(&|one| one.mean_after_ns).or_else(|| mean(&|one| one.after_ns));
     let work_ns = mean(&|one| one.work_ns).unwrap_or_else(|| work(ranks) as f64);
     Call {
         run: 0,
@@ -303,6 +310,7 @@ fn call(ranks: &[Observation]) -> Call {
         // Logarithms need a time.
         time_ns: time_ns.unwrap_or(1.0).max(1.0),
         shift_ns,
+        after_ns,
         work_ns: work_ns.max(1.0),
     }
 }
@@ -344,18 +352,9 @@ fn passing_rows(observations: &[Observation]) -> Vec<Row> {
         let seconds = durations.iter().map(|&ns| ns as f64 / 1e9).sum();
         let (_, &mut median_ns, _) = durations.select_nth_unstable(middle);
         let evidence = Evidence {
-            run: 0,
-            shape,
-            variant: 0,
-            component: 0,
             calls: durations.len() as u64,
             level_ns: median_ns as f64,
-            time: Moments::default(),
-            shift: Moments::default(),
-            total: Moments::default(),
-            stalls: 0,
-            stall_excess: 0.0,
-            work: 0.0,
+            ..Evidence::nothing(0, shape, 0)
         };
         Row {
             manner,

@@ -119,6 +119,14 @@ impl Kind {
         }
     }
 
+    /// A column of zeros.
+    pub fn zeros(self, rows: usize) -> Values {
+        match self {
+            Kind::Float => Values::Float(vec![0.0; rows]),
+            _ => Values::Long(vec![0; rows]),
+        }
+    }
+
     fn declaration(self) -> (&'static str, &'static str) {
         match self {
             Kind::Long | Kind::Growing => ("REQUIRED INT64", " (INTEGER(64, false))"),

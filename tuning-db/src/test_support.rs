@@ -166,6 +166,7 @@ impl Run {
                     drawn: true,
                     manner: Manner::Blocking,
                     shift_ns: None,
+                    after_ns: None,
                     agreed: None,
                     class: CallClass::default(),
                 };
@@ -230,18 +231,13 @@ pub fn write_history(
                 Row {
                     manner: Manner::Blocking,
                     evidence: Evidence {
-                        run: 0,
-                        shape,
-                        variant,
-                        component: 0,
                         calls,
                         level_ns: 1e4 * (1.0 + cell as f64),
                         time,
                         shift: Moments { mean: 0.0, ..time },
                         total: time,
-                        stalls: 0,
-                        stall_excess: 0.0,
                         work: 0.5,
+                        ..Evidence::nothing(0, shape, variant)
                     },
                     seconds: 1e-5 * calls as f64,
                 }

@@ -94,12 +94,14 @@ impl Leaving {
     pub fn seen(&self, cost_ns: f64, late: &[f64], leaves: &mut [f64]) -> Seen {
         let last = late.iter().copied().fold(0.0, f64::max);
         let n = self.shares.len() as f64;
+        let over = last + self.shares.iter().copied().fold(0.0, f64::max) * cost_ns;
         let mut seen = Seen::default();
         for (rank, (share, late)) in self.shares.iter().zip(late).enumerate() {
             leaves[rank] = last + share * cost_ns;
             let goes_on = last + going_on(&self.shares, rank) * cost_ns;
             seen.time_ns += (leaves[rank] - late) / n;
             seen.shift_ns += (goes_on - leaves[rank]) / n;
+            seen.pushed_ns += (over - goes_on) / n;
             seen.slowest_ns = seen.slowest_ns.max(leaves[rank] - late);
             seen.work_ns = seen.work_ns.max(share * cost_ns);
         }
@@ -121,6 +123,8 @@ pub struct Seen {
     pub time_ns: f64,
     /// Mean over ranks of the time that they wait for their neighbours behind it.
     pub shift_ns: f64,
+    /// Mean over ranks of the time that they wait in the next collective, where that waits for whoever leaves last.
+    pub pushed_ns: f64,
     pub slowest_ns: f64,
     /// From the last arrival to the last departure.
     pub work_ns: f64,

@@ -119,3 +119,73 @@ fn exploring(site: &Site, model: &Model, cell: usize) -> f64 {
         others.map(|share| share.probability).sum()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use colltune_core::collective::Collective;
+    use rand::SeedableRng;
+    use rand::rngs::ChaCha8Rng;
+
+    use super::*;
+    use crate::arrival::Leaving;
+    use crate::policies::PRODUCT;
+    use crate::recipe::{CLUSTER, Differences, Recipe};
+
+    /// A machine where a variant makes its ranks leave far apart, that one's place, and what it costs beside the default.
+    fn spreading() -> (Site, usize, [f64; 2]) {
+        let recipe = Recipe {
+            layouts: vec![CLUSTER],
+            collectives: vec![Collective::Allreduce],
+            sizes: vec![8],
+            arms_most: 4,
+            calls: 3_000,
+            differences: Differences::None,
+            skew_most: 0.0,
+            next_waits: true,
+            ..Recipe::usual(0.05)
+        };
+        let mut site = Site::new(recipe, 3);
+        let cell = &mut site.cells[0];
+        let cost_ns = 0.9 * cell.default_ns();
+        let known = cell.arms.iter_mut().enumerate().skip(1);
+        let (place, arm) = known
+            .filter_map(|(place, arm)| Some((place, arm.as_mut()?)))
+            .next()
+            .unwrap();
+        // Of the orders in which ranks may leave, one in which few have a late neighbour.
+        let costs = |leaving: &Leaving| {
+            let seen = leaving.seen(0.9, &[0.0; 8], &mut [0.0; 8]);
+            let sum = seen.time_ns + seen.shift_ns;
+            [sum, sum + seen.pushed_ns]
+        };
+        let mut orders =
+            (0..).map(|seed| Leaving::new(8, 0.6, &mut ChaCha8Rng::seed_from_u64(seed)));
+        let leaving = orders.find(|one| costs(one)[1] > 1.08).unwrap();
+        let costs = costs(&leaving);
+        (arm.cost_ns, arm.leaving) = (cost_ns, leaving);
+        (site, place, costs)
+    }
+
+    #[test]
+    fn who_leaves_early_and_waits_in_the_next_collective_wins_only_where_that_is_not_known() {
+        let (site, place, [without, with]) = spreading();
+        assert!(
+            (without - 0.9).abs() < 1e-9 && (with - 1.1).abs() < 0.03,
+            "{with}"
+        );
+        let model = Model::initial(&site.settings, site.library, "made");
+        let jobs = 0..12;
+        let samples = jobs.flat_map(|run| play(&site, &model, Mode::Explore, run).samples);
+        let samples: Vec<Sample> = samples.collect();
+        let chosen = |samples: &[Sample]| {
+            let published = PRODUCT.begin(&site).train(samples, &site);
+            published_best(&site, &published.model, 0)
+        };
+        assert_ne!(chosen(&samples), place);
+        let mut unknown = samples;
+        for sample in &mut unknown {
+            sample.call.after_ns = None;
+        }
+        assert_eq!(chosen(&unknown), place);
+    }
+}

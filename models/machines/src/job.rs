@@ -84,8 +84,8 @@ struct Comm {
     late: Vec<f64>,
     come_ns: Vec<f64>,
     left_ns: Vec<f64>,
-    /// The sample whose shift the next call's arrivals complete.
-    open: Option<usize>,
+    /// The sample whose shift the next call's arrivals complete, and what it has pushed into that call.
+    open: Option<(usize, f64)>,
 }
 
 impl<'a> Job<'a> {
@@ -127,7 +127,8 @@ impl<'a> Job<'a> {
             .arrival
             .lateness(scale, self.weather.rng(), &mut comm.late);
         let shift_ns = comm.compute(recipe.compute * scale);
-        if let Some(open) = comm.open.take() {
+        let before = comm.open.take();
+        if let Some((open, _)) = before {
             let shift = &mut self.played.samples[open].call.shift_ns;
             *shift = shift.map(|behind| behind + shift_ns);
         }
@@ -147,14 +148,22 @@ impl<'a> Job<'a> {
         }
         let cost = self.weather.cost_ns(recipe, cell, variant, arm);
         let seen = arm.leaving.seen(cost, &comm.late, &mut comm.left_ns);
-        let index = comm.pass(&seen);
+        if let Some((open, pushed_ns)) = before {
+            self.played.samples[open].call.after_ns = Some(pushed_ns + seen.time_ns);
+        }
+        let pushed_ns = if recipe.next_waits {
+            seen.pushed_ns
+        } else {
+            0.0
+        };
+        let index = comm.pass(&seen, pushed_ns);
         let Some(chosen) = chosen.filter(|chosen| chosen.sampled) else {
             return;
         };
         let times = (comm.come_ns.as_slice(), comm.left_ns.as_slice());
         comm.ranks.observe(&self.rules, place.call, chosen, times);
         if (self.played.samples.len() as u64) < self.site.settings.records_per_run {
-            comm.open = Some(self.played.samples.len());
+            comm.open = Some((self.played.samples.len(), pushed_ns));
             self.played.samples.push(Sample {
                 call: Call {
                     run: self.run,
@@ -166,6 +175,7 @@ impl<'a> Job<'a> {
                     start_ns: comm.come_ns[0] as u64,
                     time_ns: seen.time_ns,
                     shift_ns: Some(seen.shift_ns),
+                    after_ns: None,
                     work_ns: seen.work_ns,
                 },
                 slowest_ns: match truth.shape.nodes {
@@ -238,12 +248,12 @@ impl Comm {
     }
 
     /// The call is over and everybody has gone on; its number.
-    fn pass(&mut self, seen: &Seen) -> u64 {
+    fn pass(&mut self, seen: &Seen, pushed_ns: f64) -> u64 {
         let mean_late = self.late.iter().sum::<f64>() / self.late.len() as f64;
         for left in &mut self.left_ns {
             *left += self.now_ns;
         }
-        self.now_ns += mean_late + seen.time_ns + seen.shift_ns;
+        self.now_ns += mean_late + seen.time_ns + seen.shift_ns + pushed_ns;
         self.calls += 1;
         self.calls - 1
     }

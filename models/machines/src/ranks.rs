@@ -4,7 +4,7 @@ use colltune_core::decide::agreed::{Agreed, Membership, Origin, Possible};
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::hopeless::{Hopeless, KnownHopeless};
 use colltune_core::decide::rules::Rules;
-use colltune_core::decide::{AfterSample, Chosen, Decider, Decision, Timing, Words};
+use colltune_core::decide::{AfterSample, Chosen, Decider, Decision, GapPart, Timing, Words};
 
 /// One communicator.
 pub struct Ranks {
@@ -48,7 +48,7 @@ impl Ranks {
         if let Some((last, chosen, left_ns)) = self.open.take() {
             for (rank, decider) in self.deciders.iter_mut().enumerate() {
                 let shift_ns = (come_ns[rank] - left_ns[rank]).max(0.0) as u64;
-                decider.close_gap(last.collective, chosen.place, shift_ns);
+                decider.close_gap(last.collective, chosen.place, GapPart::Shift, shift_ns);
             }
         }
         let mut first = None;

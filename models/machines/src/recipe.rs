@@ -56,6 +56,8 @@ pub struct Recipe {
     pub skew_most: f64,
     /// What the program computes between two calls, in times of the default's cost.
     pub compute: f64,
+    /// Whether a call waits for whoever left the one before last. What variants cost is told without that.
+    pub next_waits: bool,
 }
 
 /// How variants differ.
@@ -101,6 +103,7 @@ impl Recipe {
             arrival: Arrival::Balanced,
             skew_most: 0.05,
             compute: 4.0,
+            next_waits: false,
         }
     }
 

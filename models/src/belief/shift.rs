@@ -1,4 +1,5 @@
-//! What a variant shifts into what follows the call, as far as the data tell it from the program's own compute.
+//! What a variant shifts into what follows the call, as far as the data tell it from the program's own compute. It is used
+//! twice: for the way to the next collective, and for the waiting in that one.
 //!
 //! Random draws meet the compute alike, so the contrast of what came behind is an unbiased, often noisy estimate. Its
 //! prior is N(0, tau^2), tau pooled over all cells: what is noisy shrinks to nothing. Where time inside and behind
@@ -259,7 +260,7 @@ fn between_runs(rows: &[&Evidence], variance: f64) -> f64 {
 }
 
 /// The variance of true shifts among all contrasts but the defaults' own.
-pub fn tau_squared(cells: &[Vec<Shift>]) -> f64 {
+pub fn tau_squared(cells: &[&[Shift]]) -> f64 {
     let known: Vec<&Shift> = cells
         .iter()
         .flat_map(|cell| cell.iter().skip(1))
@@ -293,20 +294,50 @@ pub fn of_default(corrected: impl Iterator<Item = (f64, Correction)> + Clone) ->
     }
 }
 
+/// What is to be added to the time for both: for the shift, and for the time in the next collective `after` it.
+pub fn of_both(shift: &Shift, after: &Shift, tau: [f64; 2]) -> Correction {
+    let first = shift.correction(tau[0]);
+    let second = after.beside(shift, shift.share(tau[0])).correction(tau[1]);
+    Correction {
+        contrast: first.contrast + second.contrast,
+        variance: first.variance + second.variance,
+    }
+}
+
 impl Shift {
-    pub fn correction(&self, tau: f64) -> Correction {
-        if !self.known {
-            return Correction::default();
+    /// Where only a share of the shift before is added to the time: this one's covariance is with the sum of both. They
+    /// are taken to have parts in that as they vary.
+    fn beside(self, before: &Shift, share: f64) -> Shift {
+        let all = before.time_variance + before.variance;
+        let part = (before.time_variance + share * before.variance) / all.max(f64::MIN_POSITIVE);
+        let part = part.clamp(0.0, 1.0);
+        Shift {
+            covariance: part * self.covariance,
+            time_variance: part * self.time_variance,
+            ..self
         }
-        let tau = tau * self.scale;
-        let kept = tau / (tau + self.variance);
+    }
+
+    /// Of the contrast so much is added to that of times.
+    fn share(&self, tau: f64) -> f64 {
+        if !self.known {
+            return 0.0;
+        }
+        let kept = tau * self.scale / (tau * self.scale + self.variance);
         let slope = match has(Mechanism::ControlVariate) {
             true => (self.covariance / self.variance).clamp(-1.0, 1.0),
             false => 0.0,
         };
-        // Of the contrast so much is added. What is off then beyond the time's own error: what of the shift's noise comes
-        // along, together with that error, and what of the true shift is left out.
-        let share = kept - slope * (1.0 - kept);
+        kept - slope * (1.0 - kept)
+    }
+
+    fn correction(&self, tau: f64) -> Correction {
+        if !self.known {
+            return Correction::default();
+        }
+        // What is off beyond the time's own error: what of the shift's noise comes along, together with that error, and
+        // what of the true shift is left out.
+        let (share, tau) = (self.share(tau), tau * self.scale);
         let variance = share.powi(2) * self.variance
             + 2.0 * share * self.covariance
             + (1.0 - share).powi(2) * tau;
@@ -347,5 +378,22 @@ mod tests {
         };
         let left = tau * variance / (tau + variance);
         assert!((unrelated.correction(tau).variance / left - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn as_much_of_the_shift_as_is_added_varies_with_what_comes_after_it() {
+        let of = |time_variance, variance, covariance| Shift {
+            contrast: 0.0,
+            variance,
+            covariance,
+            time_variance,
+            scale: 1.0,
+            known: true,
+        };
+        let (shift, after) = (of(1e-4, 3e-4, 0.0), of(4e-4, 1e-4, 2e-4));
+        for (share, covariance) in [(1.0, 2e-4), (0.5, 1.25e-4), (0.0, 0.5e-4)] {
+            let found = after.beside(&shift, share).covariance;
+            assert!((found - covariance).abs() < 1e-12, "{share}: {found}");
+        }
     }
 }

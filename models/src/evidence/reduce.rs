@@ -151,15 +151,14 @@ fn of_shape(calls: &[Call]) -> (Vec<Evidence>, Option<Evidence>) {
         .map(|call| call.time_ns.max(1.0).ln())
         .collect();
     let linked = linked(&group, &variant_of);
-    let every = |index: &usize| Some(logs[*index]);
-    let (expected, effects) = fit(&group, &variant_of, &linked, every);
+    let (expected, effects) = fit(&group, &variant_of, &linked, |index| Some(logs[*index]));
     let drift = drift(&group, &variant_of, &linked, &logs, &effects, &expected);
     let blocks = levels(&group, &expected);
     let (component, meets) = components(&group, &variant_of);
     let log_level = |index: usize| blocks[group.block_of[index]] + drift[index];
-    let shifts = shifts(&group, &variant_of, &linked, log_level);
     let n = group.variants.len();
-    let bounds = shift_bounds(&shifts, &variant_of, n);
+    let parts: [fn(&Call) -> Option<f64>; 2] = [|call| call.shift_ns, |call| call.after_ns];
+    let [shifts, afters] = parts.map(|of| behind(&group, &variant_of, &linked, (log_level, of)));
     let counts = variant_of
         .iter()
         .fold(vec![0u32; n], |mut counts, &variant| {
@@ -185,13 +184,13 @@ fn of_shape(calls: &[Call]) -> (Vec<Evidence>, Option<Evidence>) {
         let typical = effects[variant].clamp(0.0, most).exp();
         let entry = &mut level_sums[component[variant]];
         *entry = (entry.0 + log_level, entry.1 + 1.0);
-        let [least, most] = bounds[variant];
         let seen = Seen {
             time,
             of_place,
             typical,
             work: (call.work_ns / level).clamp(0.0, time),
-            shift: shifts[index].map(|shift| shift.clamp(least, most)),
+            shift: shifts[index],
+            after: afters[index],
             meets: meets[block] || n == 1,
         };
         let own = &mut sums[variant];
@@ -229,6 +228,7 @@ struct Seen {
     typical: f64,
     work: f64,
     shift: Option<f64>,
+    after: Option<f64>,
     /// Whether its block knows several variants, or there is but one.
     meets: bool,
 }
@@ -247,6 +247,10 @@ impl Seen {
             if let Some(shift) = self.shift {
                 own.shift.push(shift);
                 own.total.push(time + shift);
+                if let Some(after) = self.after {
+                    own.after.push(after);
+                    own.whole.push(time + shift + after);
+                }
             }
         }
     }
@@ -423,26 +427,31 @@ fn components(group: &Group, variant_of: &[usize]) -> (Vec<usize>, Vec<bool>) {
     (component, meets)
 }
 
-/// By call what comes behind it beyond what does at its place, in times of a typical call. What does there is fitted
+/// By call one part `of` what comes behind it, beyond what does at its place, in times of a typical call. That is fitted
 /// beside the variants' effects: the draws differ from block to block, and with them what comes behind most calls.
-fn shifts(
+fn behind(
     group: &Group,
     variant_of: &[usize],
     linked: &[bool],
-    log_level: impl Fn(usize) -> f64,
+    (log_level, of): (impl Fn(usize) -> f64, fn(&Call) -> Option<f64>),
 ) -> Vec<Option<f64>> {
-    let known = |index: &usize| group.calls[*index].shift_ns;
+    let known = |index: &usize| of(&group.calls[*index]);
     let (expected, _) = fit(group, variant_of, linked, known);
     let own = |(index, call): (usize, &Call)| {
-        let beyond = call.shift_ns? - expected[index];
+        let beyond = of(call)? - expected[index];
         Some(beyond / log_level(index).exp())
     };
-    group.calls.iter().enumerate().map(own).collect()
+    let mut behind: Vec<Option<f64>> = group.calls.iter().enumerate().map(own).collect();
+    let bounds = bounds(&behind, variant_of, group.variants.len());
+    for (own, &variant) in behind.iter_mut().zip(variant_of) {
+        *own = own.map(|own| own.clamp(bounds[variant][0], bounds[variant][1]));
+    }
+    behind
 }
 
 /// By variant the least and the most that a shift of its calls counts, [`STALL`] at the utmost: about its own middle. Of
 /// few calls nobody knows the middle; where such variants shift much in most of their calls all of that counts.
-fn shift_bounds(shifts: &[Option<f64>], variant_of: &[usize], n: usize) -> Vec<[f64; 2]> {
+fn bounds(shifts: &[Option<f64>], variant_of: &[usize], n: usize) -> Vec<[f64; 2]> {
     let mut of_variant: Vec<Vec<f64>> = vec![Vec::new(); n];
     for (shift, &variant) in shifts.iter().zip(variant_of) {
         of_variant[variant].extend(*shift);

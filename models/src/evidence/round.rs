@@ -129,6 +129,7 @@ mod tests {
                 start_ns: 0,
                 time_ns: 1e4 * times * noise * stall,
                 shift_ns: Some(5e4 * times * noise),
+                after_ns: None,
                 work_ns: 1e4,
             }
         };

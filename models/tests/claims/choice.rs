@@ -388,15 +388,8 @@ fn stalls_that_are_short_beside_the_default_cost_a_far_faster_variant_nothing() 
                 noise * [default_ns, if stalls { 15e3 } else { 1e3 }][usize::from(variant)];
             Call {
                 run,
-                comm: 1,
-                index: k,
-                shape: shape(8),
-                variant,
-                class: 0,
-                start_ns: 1_000_000 * k,
-                time_ns,
                 shift_ns: (!is_last).then(|| 100.0 + 200.0 * random.random::<f64>()),
-                work_ns: 0.8 * time_ns,
+                ..call_at(k, variant, time_ns)
             }
         };
         evidence.extend(reduce((0..calls).map(one).collect()));

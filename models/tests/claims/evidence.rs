@@ -151,17 +151,10 @@ fn of_loop(us: [[f64; 2]; 2], index: impl Fn(u64) -> u64) -> Vec<Call> {
         let (place, variant) = (k % 2, random.random_range(0..2u16));
         let us = us[usize::from(variant)][place as usize];
         let mut noise = || 0.8 + 0.4 * random.random::<f64>();
+        let time_ns = 1e3 * us * noise();
         Call {
-            run: 0,
-            comm: 0,
-            index: index(k),
-            shape: shape(8),
-            variant,
-            class: 0,
-            start_ns: 1000 * k,
-            time_ns: 1e3 * us * noise(),
             shift_ns: Some([6.7e4, 80.0][place as usize] * noise()),
-            work_ns: 8e3,
+            ..call_at(index(k), variant, time_ns)
         }
     };
     (0..3000).map(one).collect()
@@ -238,22 +231,6 @@ fn a_place_of_a_long_loop_that_takes_fifty_times_as_long_does_not_stall() {
     assert!(rows.iter().all(|row| row.stalls == 0), "{rows:?}");
     let ratio = rows[1].time.mean / rows[0].time.mean;
     assert!((ratio / 0.5 - 1.0).abs() < 0.05, "{ratio}");
-}
-
-/// A call in a row on one communicator.
-fn call_at(k: u64, variant: u16, time_ns: f64) -> Call {
-    Call {
-        run: 0,
-        comm: 0,
-        index: k,
-        shape: shape(8),
-        variant,
-        class: 0,
-        start_ns: 1000 * k,
-        time_ns,
-        shift_ns: None,
-        work_ns: 0.8 * time_ns,
-    }
 }
 
 /// As the race of a first job leaves it: all variants at first, then the default and the best.

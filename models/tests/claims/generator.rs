@@ -92,15 +92,8 @@ impl Machine {
                 let time_ns = level * effects[usize::from(variant)] * noise * stall;
                 Call {
                     run,
-                    comm: 1,
-                    index,
                     shape: truth.shape,
-                    variant,
-                    class: 0,
-                    start_ns: index * 100_000,
-                    time_ns,
-                    shift_ns: None,
-                    work_ns: 0.8 * time_ns,
+                    ..call_at(index, variant, time_ns)
                 }
             })
             .collect()
@@ -201,4 +194,21 @@ pub fn decide(
         .collect();
     let choices = choose(&beliefs, &allowed, &vec![before; cells.len()]);
     (beliefs, choices)
+}
+
+/// A call in a row on one communicator.
+pub fn call_at(k: u64, variant: u16, time_ns: f64) -> Call {
+    Call {
+        run: 0,
+        comm: 1,
+        index: k,
+        shape: shape(8),
+        variant,
+        class: 0,
+        start_ns: 100_000 * k,
+        time_ns,
+        shift_ns: None,
+        after_ns: None,
+        work_ns: 0.8 * time_ns,
+    }
 }

@@ -35,6 +35,7 @@ fn record(recorder: &Recorder, calls: std::ops::Range<u64>) {
             start_ns: call,
             duration_ns: 1,
             shift_ns: None,
+            after_ns: None,
             agreed: None,
             nodes: 1,
             ppn: 1,

@@ -119,6 +119,7 @@ impl Tuner {
                 Decision::Chosen(chosen) => return (Some(chosen), under_way),
                 Decision::Default => return (None, under_way),
                 Decision::SetUp => {
+                    self.gap.forget();
                     let begun = clock::ticks();
                     let agreed = self.agree(state);
                     let decision = state.decider.set_up(&self.rules, agreed, call, &details);
@@ -137,7 +138,10 @@ impl Tuner {
                     under_way = note(state);
                     decision
                 }
-                Decision::Heed(heeded) => self.heed(state, heeded, (call, &details)),
+                Decision::Heed(heeded) => {
+                    self.gap.forget();
+                    self.heed(state, heeded, (call, &details))
+                }
                 Decision::NoMemory => {
                     self.end(&state.decider.impasse(call.collective, Reason::NoMemory))
                 }
@@ -256,13 +260,15 @@ impl Tuner {
         let sampled = Sampled(self, known);
         let code = self.execute(&mut found, call, &chosen, own.as_ref(), ways);
         std::mem::forget(sampled);
+        let end = clock::ticks();
+        // What comes now, a review perhaps, is no part of what the sample before waits for.
+        self.ends_at(end);
         // SAFETY: the call on this communicator, which has been found, is still the only one.
         let Some(mut found) = (unsafe { self.registry.find_still(known) }) else {
             // The program's error handler has freed it: nobody counts its samples any more.
             return code;
         };
         let state = found.state();
-        let end = clock::ticks();
         let end_ns = self.clock.at_ns(end);
         if code != abi::SUCCESS
             && self.take_back_if_library_refused(state, call, own.as_ref(), code)
@@ -472,6 +478,7 @@ impl Tuner {
             start_ns: time_ns.start,
             duration_ns: time_ns.end.saturating_sub(time_ns.start),
             shift_ns: None,
+            after_ns: None,
             agreed: None,
             nodes: layout.nodes,
             ppn: layout.ppn,

@@ -128,6 +128,7 @@ impl Tuner {
             start_ns: self.clock.at_ns(begun),
             duration_ns: self.clock.span_ns(ended.wrapping_sub(begun)),
             shift_ns: None,
+            after_ns: None,
             agreed: None,
             nodes: passing.layout.nodes,
             ppn: passing.layout.ppn,

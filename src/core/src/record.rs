@@ -1,12 +1,12 @@
 //! The layout of a trace: what one rank recorded in one run.
 //!
 //! ```text
-//! 0   magic "COLLTRC3"          8 bytes
+//! 0   magic "COLLTRC4"          8 bytes
 //! 8   length of the header h    u32, little-endian like every number here
 //! 12  zero                      u32
 //! 16  check word of the header  u64
 //! 24  header, bincode 2         h bytes
-//! p   records of 112 bytes, p = 24 + h rounded up to 112; those whose check word is wrong are passed over
+//! p   records of 128 bytes, p = 24 + h rounded up to 128; those whose check word is wrong are passed over
 //!
 //! a record:
 //! 0   communicator, call, message bytes, start, time of this rank, its shift     u64 each
@@ -16,23 +16,28 @@
 //! 94  collective                                                                 u8
 //! 95  1 for a drawn variant, plus twice the number of its [`Manner`]             u8
 //! 96  1 where the ranks have agreed, flags and element size of its [`CallClass`] u8, u8, u16
-//! 104 check word                                                                 u64
+//! 104 time of this rank in its next collective, agreed: mean of that             u64 each
+//! 120 check word                                                                 u64
 //! ```
-//! Times are in nanoseconds; an unknown shift has all bits set. Records are written behind each other, and may be
-//! written again in their places when the ranks have compared their times. A job that is killed leaves what it had at
-//! its last review; of what another thread was about to record there may be a torn record. Space that was reserved and
-//! not used is zero, which is no valid record.
+//! Times are in nanoseconds; an unknown shift or time in the next collective has all bits set. Records are written
+//! behind each other, and may be written again in their places when the ranks have compared their times. A job that is
+//! killed leaves what it had at its last review; of what another thread was about to record there may be a torn record.
+//! Space that was reserved and not used is zero, which is no valid record.
 //!
-//! Traces that begin with "COLLTRC2" have records of 64 bytes, whose check word stands at 56, without what stands at
-//! 40 to 79 and 96 to 99, and a header without context and transport; on one node `start` is when the last rank
-//! started and `time` that from there to the end of the last rank, once the ranks had compared. Those of "COLLTRC1"
-//! have blocking calls alone. Both are read, too.
+//! Traces that begin with "COLLTRC3" have records of 112 bytes, whose check word stands at 104 in place of the times in
+//! the next collective. Those that begin with "COLLTRC2" have records of 64 bytes, whose check word stands at 56,
+//! without what stands at 40 to 79 and 96 to 99, and a header without context and transport; on one node `start` is
+//! when the last rank started and `time` that from there to the end of the last rank, once the ranks had compared.
+//! Those of "COLLTRC1" have blocking calls alone. All are read, too.
 
 mod recorded;
 pub use recorded::{CallClass, CallTimes, Manner, Record};
 
 mod layout;
-pub use layout::{AGREED, FLAG_AGREED, FLAGS, MESSAGE_BYTES, RECORD_BYTES, SHIFT, Words, sealed};
+pub use layout::{
+    AFTER, AFTER_AGREED, AGREED, FLAG_AGREED, FLAGS, MESSAGE_BYTES, RECORD_BYTES, SHIFT, Words,
+    sealed,
+};
 
 use bincode::{Decode, Encode};
 use thiserror::Error;
@@ -41,7 +46,8 @@ use crate::collective::Collective;
 use crate::select::mix;
 use layout::{Layout, word32, word64};
 
-pub const MAGIC: [u8; 8] = *b"COLLTRC3";
+pub const MAGIC: [u8; 8] = *b"COLLTRC4";
+const MAGIC_3: [u8; 8] = *b"COLLTRC3";
 const MAGICS_BEFORE: [[u8; 8]; 2] = [*b"COLLTRC2", *b"COLLTRC1"];
 /// A header is refused above this length, whatever its length field says.
 pub const HEADER_BYTES_MAX: usize = 1 << 20;
@@ -78,7 +84,7 @@ pub struct Header {
 pub enum TraceError {
     #[error("read the trace: it is {0} bytes long, shorter than any header")]
     Short(usize),
-    #[error("read the trace: it begins with none of COLLTRC3, COLLTRC2 and COLLTRC1")]
+    #[error("read the trace: it begins with none of COLLTRC4 to COLLTRC1")]
     Magic,
     #[error("read the trace: its header claims {claimed} bytes, the file has {present}")]
     HeaderLength { claimed: usize, present: usize },
@@ -138,6 +144,7 @@ fn read_header(bytes: &[u8]) -> Result<(Header, Layout, usize), TraceError> {
     };
     let layout = match *magic {
         MAGIC => Layout::Full,
+        MAGIC_3 => Layout::Third,
         magic if MAGICS_BEFORE.contains(&magic) => Layout::Short,
         _ => return Err(TraceError::Magic),
     };
@@ -152,7 +159,7 @@ fn read_header(bytes: &[u8]) -> Result<(Header, Layout, usize), TraceError> {
     }
     let config = bincode::config::standard().with_limit::<HEADER_BYTES_MAX>();
     let decoded = match layout {
-        Layout::Full => bincode::decode_from_slice(header, config),
+        Layout::Third | Layout::Full => bincode::decode_from_slice(header, config),
         // It ends before the context and the transport, of which a 0 each stands for none.
         Layout::Short => bincode::decode_from_slice(&[header, &[0, 0]].concat(), config),
     };
@@ -207,9 +214,11 @@ mod tests {
             start_ns: 123_456,
             duration_ns: 3_000,
             shift_ns: Some(40_000),
+            after_ns: Some(2_000),
             agreed: Some(CallTimes {
                 time_ns: 2_500,
                 shift_ns: None,
+                after_ns: Some(1_700),
                 slowest_ns: 3_100,
                 work_ns: 1_900,
             }),
@@ -250,6 +259,7 @@ mod tests {
         let mut records = vec![
             Record {
                 shift_ns: None,
+                after_ns: None,
                 ..base
             },
             Record {
@@ -259,6 +269,7 @@ mod tests {
             Record {
                 agreed: Some(CallTimes {
                     shift_ns: Some(0),
+                    after_ns: None,
                     ..base.agreed.unwrap()
                 }),
                 ..base
@@ -336,6 +347,7 @@ mod tests {
         };
         let old = |call| Record {
             shift_ns: None,
+            after_ns: None,
             agreed: None,
             class: CallClass::default(),
             ..record(call)
@@ -355,10 +367,20 @@ mod tests {
         let second = include_bytes!("../golden/trace-2.bin");
         assert_eq!(read(second), Ok((old_header, records.collect())));
         let third = include_bytes!("../golden/trace-3.bin");
+        let records = (0..3).map(|call| Record {
+            after_ns: None,
+            agreed: record(call).agreed.map(|agreed| CallTimes {
+                after_ns: None,
+                ..agreed
+            }),
+            ..record(call)
+        });
+        assert_eq!(read(third), Ok((header(), records.collect())));
         if std::env::var_os("COLLTUNE_BLESS").is_some() {
-            std::fs::write("golden/trace-3.bin", trace(3)).unwrap();
+            std::fs::write("golden/trace-4.bin", trace(3)).unwrap();
         } else {
-            assert_eq!(third.as_slice(), trace(3), "the format has changed");
+            let fourth = std::fs::read("golden/trace-4.bin").unwrap();
+            assert_eq!(fourth, trace(3), "the format has changed");
         }
     }
 

@@ -22,34 +22,26 @@ pub(super) fn columns<'a>(
     };
     let word = move |name, value: Box<dyn Fn(&'a Run, &'a Row) -> &'a str + 'a>| {
         Column::new(name, Kind::Word, move || {
-            Values::Word(
-                rows()
-                    .map(|(_, run, row)| ByteArray::from(value(run, row)))
-                    .collect(),
-            )
+            let all = rows().map(|(_, run, row)| ByteArray::from(value(run, row)));
+            Values::Word(all.collect())
         })
     };
     let long = move |name, value: fn(&Run, &Evidence) -> u64| {
         Column::new(name, Kind::Long, move || {
-            Values::Long(
-                rows()
-                    .map(|(_, run, row)| value(run, &row.evidence))
-                    .collect(),
-            )
+            let all = rows().map(|(_, run, row)| value(run, &row.evidence));
+            Values::Long(all.collect())
         })
     };
     let int = move |name, value: fn(u32, &Evidence) -> u32| {
         Column::new(name, Kind::Int, move || {
-            Values::Int(
-                rows()
-                    .map(|(place, _, row)| value(place, &row.evidence))
-                    .collect(),
-            )
+            let all = rows().map(|(place, _, row)| value(place, &row.evidence));
+            Values::Int(all.collect())
         })
     };
     let float = move |name, value: fn(&Row) -> f64| {
         Column::new(name, Kind::Float, move || {
-            Values::Float(rows().map(|(.., row)| value(row)).collect())
+            let all = rows().map(|(.., row)| value(row));
+            Values::Float(all.collect())
         })
     };
     let mut columns = vec![
@@ -91,12 +83,31 @@ pub(super) fn columns<'a>(
         long("total_n", |_, row| row.total.n),
         float("total_mean", |row| row.evidence.total.mean),
         float("total_m2", |row| row.evidence.total.m2),
+        long("after_n", |_, row| row.after.n),
+        float("after_mean", |row| row.evidence.after.mean),
+        float("after_m2", |row| row.evidence.after.m2),
+        float("whole_mean", |row| row.evidence.whole.mean),
+        float("whole_m2", |row| row.evidence.whole.m2),
         long("stalls", |_, row| row.stalls),
         float("stall_excess", |row| row.evidence.stall_excess),
         float("work", |row| row.evidence.work),
         float("seconds", |row| row.seconds),
     ]);
     columns
+}
+
+/// Columns that files of earlier versions lack: of no call there.
+const LATER: [&str; 5] = [
+    "after_n",
+    "after_mean",
+    "after_m2",
+    "whole_mean",
+    "whole_m2",
+];
+
+/// Whether a file lacks a column as those of earlier versions do.
+pub(super) fn lacks(table: &Table, name: &str) -> bool {
+    LATER.contains(&name) && !table.has(name)
 }
 
 /// The names and kinds of the columns.
@@ -162,6 +173,7 @@ impl Joined {
         for (name, kind) in layout() {
             columns.push(match name {
                 "run" => Values::Int(of_row.iter().flatten().copied().collect()),
+                _ if lacks(&table, name) => kind.zeros(of_row.iter().flatten().count()),
                 _ => table.values(name, kind)?.only(|row| of_row[row].is_some()),
             });
         }
@@ -169,5 +181,95 @@ impl Joined {
             all.append(new);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use colltune_core::collective::Collective;
+    use colltune_core::record::Manner;
+    use colltune_models::evidence::{Moments, Shape};
+
+    use super::*;
+    use crate::evidence::rows::Gathering;
+
+    const LIBRARY: &str = "openmpi-4.1.4";
+
+    /// One run of one row, in a file that lacks what earlier versions did not know, or in a whole one.
+    fn written(folder: &Path, is_earlier: bool) -> (Stored, Evidence) {
+        let shape = Shape {
+            collective: Collective::Bcast,
+            message_bytes: 64,
+            nodes: 2,
+            ppn: 4,
+            n_ranks: 8,
+        };
+        let moments = |mean| Moments {
+            n: 9,
+            mean,
+            m2: 0.5,
+        };
+        let evidence = Evidence {
+            calls: 9,
+            level_ns: 1e4,
+            time: moments(1.5),
+            total: moments(1.75),
+            after: moments(0.25),
+            whole: moments(2.0),
+            ..Evidence::nothing(0, shape, 0)
+        };
+        let row = Row {
+            manner: Manner::Blocking,
+            evidence,
+            seconds: 1.0,
+        };
+        let (run, rows) = (Run::default(), vec![row]);
+        let fresh = [Fresh { run, rows }];
+        let names = Names::new(LIBRARY.parse().unwrap());
+        let key: DataKey = LIBRARY.parse().unwrap();
+        let mut all = columns(&key, &names, &fresh);
+        all.retain(|column| !(is_earlier && LATER.contains(&column.name)));
+        let path = folder.join(format!("{is_earlier}.parquet"));
+        crate::table::write(
+            std::fs::File::create(&path).unwrap(),
+            "evidence",
+            vec![],
+            &all,
+        )
+        .unwrap();
+        (Stored::new(path, vec![Run::default()]), evidence)
+    }
+
+    #[test]
+    fn files_of_earlier_versions_know_nothing_of_the_next_collective_and_join_those_that_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut joined = Joined::new();
+        let mut gathering = Gathering::default();
+        for is_earlier in [true, false] {
+            let (file, _) = written(folder.path(), is_earlier);
+            joined.add(&file).unwrap();
+            gathering
+                .add(&file.path, &[Some(0)], LIBRARY.parse().unwrap())
+                .unwrap();
+        }
+        let column = |name| {
+            joined
+                .columns
+                .iter()
+                .find(|column| column.0 == name)
+                .unwrap()
+        };
+        assert_eq!(column("after_n").2, Values::Long(vec![0, 9]));
+        assert_eq!(column("whole_mean").2, Values::Float(vec![0.0, 2.0]));
+        let (_, whole) = written(folder.path(), false);
+        let earlier = Evidence {
+            after: Moments::default(),
+            whole: Moments::default(),
+            ..whole
+        };
+        let said = gathering.finish((vec![], vec![]), vec![]).evidence;
+        assert!(said.contains(&whole) && said.contains(&earlier) && said.len() == 2);
     }
 }

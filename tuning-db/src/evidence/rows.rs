@@ -10,6 +10,7 @@ use colltune_models::evidence::{COPY, COPY_NAME, Evidence, Shape};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 
+use super::columns::lacks;
 use super::run::{Run, Said};
 use crate::passed::{self, Passed};
 use crate::reduce::Names;
@@ -124,7 +125,7 @@ impl Gathering {
 
 /// Numbers that a training can reckon with, whatever a file says.
 fn is_sound(row: &Evidence) -> bool {
-    let moments = [row.time, row.shift, row.total];
+    let moments = [row.time, row.shift, row.total, row.after, row.whole];
     let finite = moments
         .iter()
         .all(|one| one.mean.is_finite() && one.m2.is_finite());
@@ -161,13 +162,26 @@ fn nothing(collective: Collective) -> Evidence {
     Evidence::nothing(0, shape, 0)
 }
 
+/// Sets a number of each row; where a file lacks them as those of earlier versions do, none.
+fn set<T>(
+    rows: &mut [Evidence],
+    values: Option<Result<Vec<T>, ParquetError>>,
+    set: fn(&mut Evidence, T),
+) -> Result<(), ParquetError> {
+    let values = values.transpose()?.unwrap_or_default();
+    let both = rows.iter_mut().zip(values);
+    both.for_each(|(row, value)| set(row, value));
+    Ok(())
+}
+
 fn fill(table: &Table, rows: &mut [Evidence]) -> Result<(), ParquetError> {
-    let mut long = |name: &str, set: fn(&mut Evidence, u64)| -> Result<(), ParquetError> {
-        let values = table.longs(name)?;
-        rows.iter_mut()
-            .zip(values)
-            .for_each(|(row, value)| set(row, value));
-        Ok(())
+    let has = |name: &&str| !lacks(table, name);
+    let mut long = |name: &str, to: fn(&mut Evidence, u64)| {
+        set(
+            rows,
+            Some(name).filter(has).map(|name| table.longs(name)),
+            to,
+        )
     };
     long("message_bytes", |row, value| {
         row.shape.message_bytes = value
@@ -176,24 +190,21 @@ fn fill(table: &Table, rows: &mut [Evidence]) -> Result<(), ParquetError> {
     long("time_n", |row, value| row.time.n = value)?;
     long("shift_n", |row, value| row.shift.n = value)?;
     long("total_n", |row, value| row.total.n = value)?;
+    long("after_n", |row, value| {
+        (row.after.n, row.whole.n) = (value, value)
+    })?;
     long("stalls", |row, value| row.stalls = value)?;
-    let mut int = |name: &str, set: fn(&mut Evidence, u32)| -> Result<(), ParquetError> {
-        let values = table.ints(name)?;
-        rows.iter_mut()
-            .zip(values)
-            .for_each(|(row, value)| set(row, value));
-        Ok(())
-    };
+    let mut int = |name: &str, to: fn(&mut Evidence, u32)| set(rows, Some(table.ints(name)), to);
     int("nodes", |row, value| row.shape.nodes = value)?;
     int("ppn", |row, value| row.shape.ppn = value)?;
     int("n_ranks", |row, value| row.shape.n_ranks = value)?;
     int("component", |row, value| row.component = value as u16)?;
-    let mut float = |name: &str, set: fn(&mut Evidence, f64)| -> Result<(), ParquetError> {
-        let values = table.floats(name)?;
-        rows.iter_mut()
-            .zip(values)
-            .for_each(|(row, value)| set(row, value));
-        Ok(())
+    let mut float = |name: &str, to: fn(&mut Evidence, f64)| {
+        set(
+            rows,
+            Some(name).filter(has).map(|name| table.floats(name)),
+            to,
+        )
     };
     float("level_ns", |row, value| row.level_ns = value)?;
     float("time_mean", |row, value| row.time.mean = value)?;
@@ -202,6 +213,10 @@ fn fill(table: &Table, rows: &mut [Evidence]) -> Result<(), ParquetError> {
     float("shift_m2", |row, value| row.shift.m2 = value)?;
     float("total_mean", |row, value| row.total.mean = value)?;
     float("total_m2", |row, value| row.total.m2 = value)?;
+    float("after_mean", |row, value| row.after.mean = value)?;
+    float("after_m2", |row, value| row.after.m2 = value)?;
+    float("whole_mean", |row, value| row.whole.mean = value)?;
+    float("whole_m2", |row, value| row.whole.m2 = value)?;
     float("stall_excess", |row, value| row.stall_excess = value)?;
     float("work", |row, value| row.work = value)
 }

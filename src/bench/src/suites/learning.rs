@@ -234,6 +234,7 @@ fn record(variants: &[Variant], job: u64, rank: u32, nodes: u32, ppn: u32, call:
         drawn: true,
         manner: Manner::Blocking,
         shift_ns: None,
+        after_ns: None,
         agreed: None,
         class: CallClass::default(),
     }

@@ -16,7 +16,7 @@ use super::beat::Beat;
 use super::decision::Chosen;
 use super::hopeless::Hopeless;
 use super::rules::Rules;
-use super::times::{FRESH_MAX, Fresh, SPAN_NS_MAX, Timing, UNKNOWN};
+use super::times::{FRESH_MAX, Fresh, GapPart, SPAN_NS_MAX, Timing, UNKNOWN};
 use super::watch::Watch;
 
 /// How often is drawn anew where what was drawn waits for the review of its first sample; then `default` runs.
@@ -323,7 +323,7 @@ impl CellState {
                 call: self.calls,
                 class: chosen.class,
                 timing,
-                shift_ns: UNKNOWN,
+                behind_ns: [UNKNOWN; 2],
             });
         }
         if let Some(arm) = arm {
@@ -346,10 +346,10 @@ impl CellState {
         self.samples == arms + 1 && (2..=FEW_ARMS).contains(&arms)
     }
 
-    /// Takes how long it was from the end of the last sample to this rank's next call.
-    pub(super) fn close_gap(&mut self, shift_ns: u64) {
+    /// Takes how long something behind the last sample took this rank.
+    pub(super) fn close_gap(&mut self, part: GapPart, ns: u64) {
         if let Some(last) = self.fresh.last_mut() {
-            last.shift_ns = shift_ns.min(SPAN_NS_MAX);
+            last.behind_ns[part as usize] = ns.min(SPAN_NS_MAX);
         }
     }
 

@@ -25,7 +25,7 @@ mod beat;
 mod watch;
 
 mod times;
-pub use times::{Timing, Words};
+pub use times::{GapPart, Timing, Words};
 
 mod cell;
 pub use cell::Choice;

@@ -27,8 +27,15 @@ pub(super) struct Fresh {
     /// Flags of its class.
     pub class: u8,
     pub timing: Timing,
-    /// From its end to this rank's next call; [`UNKNOWN`] until that comes.
-    pub shift_ns: u64,
+    /// By [`GapPart`]; [`UNKNOWN`] until it is over.
+    pub behind_ns: [u64; 2],
+}
+
+/// What is timed behind a sample: from its end to this rank's next call of a collective, and the time in that one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GapPart {
+    Shift,
+    After,
 }
 
 pub(super) const UNKNOWN: u64 = u64::MAX;
@@ -45,13 +52,16 @@ impl Fresh {
 
     /// What this rank tells of it: words of which the largest is wanted, and words that are added up.
     pub(super) fn words(&self) -> ([u64; LARGEST], [u64; SUMS]) {
-        let (time_ns, shift_ns) = (self.time_ns(), self.shift_ns);
+        let (time_ns, [shift_ns, after_ns]) = (self.time_ns(), self.behind_ns);
         let Timing {
             start_ns, end_ns, ..
         } = self.timing;
         let class = u64::from(self.class);
-        let largest = [start_ns, end_ns, !time_ns, time_ns, shift_ns, class];
-        (largest, [time_ns, shift_ns.min(SPAN_NS_MAX)])
+        let largest = [
+            start_ns, end_ns, !time_ns, time_ns, shift_ns, after_ns, class,
+        ];
+        let behind_ns = self.behind_ns.map(|ns| ns.min(SPAN_NS_MAX));
+        (largest, [time_ns, behind_ns[0], behind_ns[1]])
     }
 }
 
@@ -64,8 +74,8 @@ pub struct Words {
 }
 
 /// Words of a sample in a review.
-pub(super) const LARGEST: usize = 6;
-pub(super) const SUMS: usize = 2;
+pub(super) const LARGEST: usize = 7;
+pub(super) const SUMS: usize = 3;
 /// Words of the review itself, of which the largest is wanted.
 pub(super) const OF_REVIEW: usize = 4;
 /// The place among them of an arm that is known to be hopeless.
@@ -99,15 +109,18 @@ pub(super) fn agreed(largest: &[u64], sums: &[u64], members: &Membership) -> Cal
         not_shortest_ns,
         slowest_ns,
         longest_shift_ns,
+        longest_after_ns,
         _,
     ] = largest
     else {
         unreachable!("there are so many words of a sample")
     };
     let n_ranks = u64::from(members.layout.n_ranks.max(1));
+    let mean = |longest: &u64, sum: u64| (*longest != UNKNOWN).then_some(sum / n_ranks);
     CallTimes {
         time_ns: sums[0] / n_ranks,
-        shift_ns: (*longest_shift_ns != UNKNOWN).then_some(sums[1] / n_ranks),
+        shift_ns: mean(longest_shift_ns, sums[1]),
+        after_ns: mean(longest_after_ns, sums[2]),
         slowest_ns: *slowest_ns,
         work_ns: match members.layout.nodes {
             // Ranks of one node read one clock.
@@ -121,7 +134,8 @@ pub(super) fn agreed(largest: &[u64], sums: &[u64], members: &Membership) -> Cal
 mod tests {
     use super::*;
 
-    /// What two ranks agree on that start and end a call at these times and have these shifts.
+    /// What two ranks agree on that start and end a call at these times, have these shifts, and spend as long again in
+    /// the next call.
     fn told(nodes: u32, [one, other]: [(u64, u64, u64); 2]) -> CallTimes {
         let members = Membership::of((0..2).map(|rank| rank % nodes));
         let words = |(start_ns, end_ns, shift_ns): (u64, u64, u64)| {
@@ -136,7 +150,7 @@ mod tests {
                 call: 0,
                 class: 0,
                 timing,
-                shift_ns,
+                behind_ns: [shift_ns; 2],
             }
             .words()
         };
@@ -152,6 +166,7 @@ mod tests {
         let times = CallTimes {
             time_ns: 550,
             shift_ns: Some(30),
+            after_ns: Some(30),
             slowest_ns: 800,
             work_ns: 300,
         };
@@ -175,11 +190,13 @@ mod tests {
         let one_does_not_know = [(100, 900, UNKNOWN), (700, 1000, 10)];
         let unknown = CallTimes {
             shift_ns: None,
+            after_ns: None,
             ..times
         };
         assert_eq!(told(1, one_does_not_know), unknown);
         let (year, most): (u64, u64) = (365 * 86_400_000_000_000, SPAN_NS_MAX);
         let long = told(1, [(0, year, most), (0, year, most)]);
-        assert_eq!((long.time_ns, long.shift_ns), (most, Some(most)));
+        let most = (most, Some(most), Some(most));
+        assert_eq!((long.time_ns, long.shift_ns, long.after_ns), most);
     }
 }

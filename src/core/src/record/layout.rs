@@ -6,7 +6,9 @@ use super::recorded::{CallClass, CallTimes, Manner, Record};
 use crate::collective::Collective;
 use crate::select::mix;
 
-pub const RECORD_BYTES: usize = 112;
+pub const RECORD_BYTES: usize = 128;
+/// Of version 3.
+const RECORD_BYTES_3: usize = 112;
 /// Of versions 1 and 2.
 const RECORD_BYTES_BEFORE: usize = 64;
 /// A time that nobody knows.
@@ -17,7 +19,8 @@ const UNKNOWN: u64 = u64::MAX;
 pub(super) enum Layout {
     /// Of versions 1 and 2, which differ in nothing that would not read alike.
     Short,
-    /// Of version 3.
+    /// Of version 3, which knows nothing of the time in the next collective.
+    Third,
     Full,
 }
 
@@ -25,6 +28,7 @@ impl Layout {
     pub(super) fn record_bytes(self) -> usize {
         match self {
             Layout::Short => RECORD_BYTES_BEFORE,
+            Layout::Third => RECORD_BYTES_3,
             Layout::Full => RECORD_BYTES,
         }
     }
@@ -44,10 +48,7 @@ impl Layout {
         if check(bytes) != u64::from_le_bytes(*word) {
             return None;
         }
-        let record = match self {
-            Layout::Short => short(bytes)?,
-            Layout::Full => full(bytes)?,
-        };
+        let record = read(bytes, self)?;
         (usize::from(record.variant) < n_variants).then_some(record)
     }
 }
@@ -58,23 +59,28 @@ pub type Words = [u64; RECORD_BYTES / 8 - 1];
 /// Places among the words of what is told of a record later on, and of what is read for that.
 pub const MESSAGE_BYTES: usize = 2;
 pub const SHIFT: usize = 5;
-/// What the ranks agreed on: four words, which count once the flag stands in the word of flags.
+/// What the ranks agreed on: four words and [`AFTER_AGREED`], which count once the flag stands in the word of flags.
 pub const AGREED: usize = 6;
 pub const FLAGS: usize = 12;
 pub const FLAG_AGREED: u64 = 1;
+pub const AFTER: usize = 13;
+pub const AFTER_AGREED: usize = 14;
 
 impl CallTimes {
-    /// The words from [`AGREED`] on.
-    pub fn words(self) -> [u64; 4] {
-        let shift_ns = self.shift_ns.unwrap_or(UNKNOWN);
-        [self.time_ns, shift_ns, self.slowest_ns, self.work_ns]
+    /// The words from [`AGREED`] on, and the one at [`AFTER_AGREED`].
+    pub fn words(self) -> ([u64; 4], u64) {
+        let [shift_ns, after_ns] =
+            [self.shift_ns, self.after_ns].map(|known| known.unwrap_or(UNKNOWN));
+        let words = [self.time_ns, shift_ns, self.slowest_ns, self.work_ns];
+        (words, after_ns)
     }
 }
 
 impl Record {
     #[inline(always)]
     pub fn words(&self) -> Words {
-        let [time_ns, shift_ns, slowest_ns, work_ns] = self.agreed.unwrap_or_default().words();
+        let ([time_ns, shift_ns, slowest_ns, work_ns], after_ns) =
+            self.agreed.unwrap_or_default().words();
         let how = u8::from(self.drawn) | (self.manner as u8) << 1;
         let of_class =
             u64::from(self.class.flags()) << 8 | u64::from(self.class.element_bytes) << 16;
@@ -99,6 +105,8 @@ impl Record {
             } else {
                 0
             } | of_class,
+            self.after_ns.unwrap_or(UNKNOWN),
+            after_ns,
         ]
     }
 
@@ -125,14 +133,24 @@ pub fn sealed(words: &Words) -> [u8; RECORD_BYTES] {
     bytes
 }
 
-fn full(bytes: &[u8]) -> Option<Record> {
-    let known = |at| Some(word64(bytes, at)).filter(|&ns| ns != UNKNOWN);
-    let agreed = CallTimes {
-        time_ns: word64(bytes, 48),
-        shift_ns: known(56),
-        slowest_ns: word64(bytes, 64),
-        work_ns: word64(bytes, 72),
+fn read(bytes: &[u8], layout: Layout) -> Option<Record> {
+    let is_short = layout == Layout::Short;
+    // A check word stands behind the last one.
+    let is_told = |at: usize| !is_short && at + 8 < bytes.len();
+    let told = |at| is_told(at).then(|| word64(bytes, at));
+    let known = |at| told(at).filter(|&ns| ns != UNKNOWN);
+    let agreed = |flags: u64| {
+        Some(CallTimes {
+            time_ns: told(48)?,
+            shift_ns: known(56),
+            after_ns: known(112),
+            slowest_ns: told(64)?,
+            work_ns: told(72)?,
+        })
+        .filter(|_| flags & FLAG_AGREED != 0)
     };
+    let flags = told(96).unwrap_or(0);
+    let at = if is_short { 40 } else { 80 };
     Some(Record {
         comm: word64(bytes, 0),
         call: word64(bytes, 8),
@@ -140,56 +158,30 @@ fn full(bytes: &[u8]) -> Option<Record> {
         start_ns: word64(bytes, 24),
         duration_ns: word64(bytes, 32),
         shift_ns: known(40),
-        agreed: (bytes[96] & 1 != 0).then_some(agreed),
-        nodes: word32(bytes, 80),
-        ppn: word32(bytes, 84),
-        n_ranks: word32(bytes, 88),
-        variant: word16(bytes, 92),
-        collective: Collective::from_index(bytes[94].into())?,
-        drawn: bytes[95] & 1 != 0,
-        manner: *Manner::ALL.get(usize::from(bytes[95] >> 1))?,
-        class: CallClass::of_flags(bytes[97], word16(bytes, 98)),
+        after_ns: known(104),
+        agreed: agreed(flags),
+        nodes: word32(bytes, at),
+        ppn: word32(bytes, at + 4),
+        n_ranks: word32(bytes, at + 8),
+        variant: u16::from_le_bytes(array(bytes, at + 12)),
+        collective: Collective::from_index(bytes[at + 14].into())?,
+        drawn: bytes[at + 15] & 1 != 0,
+        manner: *Manner::ALL.get(usize::from(bytes[at + 15] >> 1))?,
+        class: CallClass::of_flags((flags >> 8) as u8, (flags >> 16) as u16),
     })
 }
 
-fn short(bytes: &[u8]) -> Option<Record> {
-    Some(Record {
-        comm: word64(bytes, 0),
-        call: word64(bytes, 8),
-        message_bytes: word64(bytes, 16),
-        start_ns: word64(bytes, 24),
-        duration_ns: word64(bytes, 32),
-        shift_ns: None,
-        agreed: None,
-        nodes: word32(bytes, 40),
-        ppn: word32(bytes, 44),
-        n_ranks: word32(bytes, 48),
-        variant: word16(bytes, 52),
-        collective: Collective::from_index(bytes[54].into())?,
-        drawn: bytes[55] & 1 != 0,
-        manner: *Manner::ALL.get(usize::from(bytes[55] >> 1))?,
-        class: CallClass::default(),
-    })
-}
-
-fn word16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let part = bytes[at..].first_chunk();
+    *part.expect("there are so many bytes")
 }
 
 pub(super) fn word32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(
-        bytes[at..at + 4]
-            .try_into()
-            .expect("four bytes were sliced"),
-    )
+    u32::from_le_bytes(array(bytes, at))
 }
 
 pub(super) fn word64(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(
-        bytes[at..at + 8]
-            .try_into()
-            .expect("eight bytes were sliced"),
-    )
+    u64::from_le_bytes(array(bytes, at))
 }
 
 /// The check word of a record: an odd number of words, and room for this one. Two independent chains of

@@ -39,6 +39,9 @@ pub struct Record {
     /// From there to this rank's next call of a collective, on whichever communicator. `None` where nobody measured
     /// it: a review lies in between, or threads call at will.
     pub shift_ns: Option<u64>,
+    /// What the rank then spent in that call. `None` where nobody measured it: that one is nonblocking, or agrees on more
+    /// than it does for the program.
+    pub after_ns: Option<u64>,
     /// `None` where the call has not come to a review.
     pub agreed: Option<CallTimes>,
     pub nodes: u32,
@@ -59,6 +62,8 @@ pub struct CallTimes {
     pub time_ns: u64,
     /// Mean over all ranks of the time from there to each one's next collective.
     pub shift_ns: Option<u64>,
+    /// Mean over all ranks of the time in that next collective.
+    pub after_ns: Option<u64>,
     /// The longest time of any rank.
     pub slowest_ns: u64,
     /// From the last arrival to the last departure where all ranks share a clock, else the shortest time of any

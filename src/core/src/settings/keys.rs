@@ -242,7 +242,7 @@ pub static KEYS: &[Key] = &[
         "records_per_run",
         Takes::Whole(0, 1 << 32, |settings, n| settings.records_per_run = n),
         Shown::Default("10000"),
-        "The most calls that one rank records in one run, 112 bytes each; more than 131072 are not kept.",
+        "The most calls that one rank records in one run, 128 bytes each; more than 131072 are not kept.",
     ),
     key(
         "recording_ranks_per_node",

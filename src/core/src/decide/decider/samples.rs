@@ -9,7 +9,7 @@ use crate::decide::cell::{Budget, Choice};
 use crate::decide::decision::{AfterSample, Chosen, UnderWay};
 use crate::decide::hopeless::KnownHopeless;
 use crate::decide::rules::Rules;
-use crate::decide::times::{Timing, Words};
+use crate::decide::times::{GapPart, Timing, Words};
 
 impl Decider {
     /// A sampled call begins. Until it is observed every other decision waits for that.
@@ -63,10 +63,10 @@ impl Decider {
         AfterSample::Nothing
     }
 
-    /// Takes how long it was from the end of a cell's last sample to this rank's next call on any communicator.
+    /// Takes how long something behind a cell's last sample took this rank; its next call may be on any communicator.
     #[cold]
-    pub fn close_gap(&mut self, collective: Collective, place: usize, shift_ns: u64) {
-        self.cells.cell_mut(collective, place).close_gap(shift_ns);
+    pub fn close_gap(&mut self, collective: Collective, place: usize, part: GapPart, ns: u64) {
+        self.cells.cell_mut(collective, place).close_gap(part, ns);
     }
 
     /// What this rank tells the others of a cell, to be replaced by the largest and by the sums of all before they are

@@ -13,7 +13,9 @@ use crate::decide::agreed::{Ability, Origin};
 use crate::decide::call::SharedCall;
 use crate::decide::impasse::Reason;
 use crate::decide::rooms::{Class, Rooms};
-use crate::decide::{AfterSample, Chosen, DEFAULT, Decider, Decision, Heeded, Switch, Timing};
+use crate::decide::{
+    AfterSample, Chosen, DEFAULT, Decider, Decision, GapPart, Heeded, Switch, Timing,
+};
 use crate::settings::Reproducible;
 
 pub enum Progress {
@@ -187,8 +189,10 @@ impl Agent {
         };
         self.clock_ns += 100 + dice(since_ns, act.into(), self.rank.into()) % 10_000;
         if let Some(seat) = self.seats.get_mut(&comm) {
-            let shift_ns = self.clock_ns - since_ns;
-            seat.decider.close_gap(collective, place, shift_ns);
+            let ns = self.clock_ns - since_ns;
+            for part in [GapPart::Shift, GapPart::After] {
+                seat.decider.close_gap(collective, place, part, ns);
+            }
         }
     }
 

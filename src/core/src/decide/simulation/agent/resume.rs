@@ -167,9 +167,9 @@ impl Agent {
                 }
                 let mut heard = 0;
                 let hear = |record: usize, times: CallTimes| {
-                    let shift_ns = times.shift_ns.unwrap_or(u64::MAX);
-                    let words = [times.time_ns, shift_ns, times.slowest_ns, times.work_ns];
-                    heard = words.into_iter().fold(mix(heard, record as u64), mix);
+                    let (words, after_ns) = times.words();
+                    let words = words.into_iter().chain([after_ns]);
+                    heard = words.fold(mix(heard, record as u64), mix);
                 };
                 let known = &job.hopeless[self.rank as usize];
                 let own_before = seat.decider.agreed().own_families;
