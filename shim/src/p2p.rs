@@ -64,7 +64,7 @@ pub fn settled(
 ) -> bool {
     let Some(class) = class else {
         let find = |schedules: &mut Schedules| Found::of(has_room(schedules));
-        return agree(world, parent, schedules, find) == Found::Room;
+        return agree(world, parent, schedules, Roots::This, find) == Found::Room;
     };
     let known = schedules.rooms.known(class);
     known.unwrap_or_else(|| settle(world, parent, schedules, class, has_room))
@@ -88,18 +88,34 @@ impl Found {
     }
 }
 
+/// For which calls of a class ranks find it out: with this call's root, or with any.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Roots {
+    This,
+    Every,
+}
+
 /// Whether all ranks have room. What this rank has made is given back where another has none.
 #[cold]
 fn agree(
     world: &World,
     parent: Parent,
     schedules: &mut Schedules,
+    roots: Roots,
     find: impl FnOnce(&mut Schedules) -> Found,
 ) -> Found {
     let programs = schedules.programs.mark();
     let room = schedules.room.each_ref().map(Promise::bytes);
-    let mut worst = [find(schedules) as u64];
-    let found = match (world.largest(parent.comm, &mut worst), worst[0]) {
+    let found = find(schedules);
+    // What the others need with this root this rank needs with another one.
+    let [scratch, _] = schedules.room.each_ref().map(Promise::bytes);
+    let mut worst = [found as u64, scratch as u64, schedules.programs.longest()];
+    let mut heard = world.largest(parent.comm, &mut worst);
+    if heard && worst[0] == 0 && roots == Roots::Every {
+        worst[0] = Found::of(schedules.has_room_as(worst[1] as usize, worst[2])) as u64;
+        heard = world.largest(parent.comm, &mut worst);
+    }
+    let found = match (heard, worst[0]) {
         (true, 0) => return Found::Room,
         (_, 2..) => Found::NoMemory,
         _ => Found::NoRoom,
@@ -124,7 +140,11 @@ fn settle(
         return false;
     }
     let noted = schedules.rooms.reserve(class);
-    let found = agree(world, parent, schedules, |schedules| match noted {
+    let roots = match schedules.rooms.is_for_every_root(class) {
+        true => Roots::Every,
+        false => Roots::This,
+    };
+    let found = agree(world, parent, schedules, roots, |schedules| match noted {
         true => Found::of(has_room(schedules)),
         false => Found::NoMemory,
     });

@@ -174,6 +174,7 @@ impl Arguments {
                 false => 0,
             },
             bytes,
+            moves_with_root: own.moves_with_root(),
         })
     }
 }

@@ -170,6 +170,16 @@ impl Schedules {
         let bytes = demand.bytes.saturating_mul(2).saturating_add(1 << 12);
         self.room[user as usize].raise(Demand { bytes, ..demand })
     }
+
+    /// Makes as much room for schedules as a rank has made that needs the most: so many bytes of scratch memory, and a
+    /// program of so many.
+    pub(super) fn has_room_as(&mut self, bytes: usize, program: u64) -> bool {
+        let demand = Demand {
+            bytes,
+            ..Demand::default()
+        };
+        self.programs.expect(program) && self.room[User::Schedule as usize].raise(demand)
+    }
 }
 
 impl Programs {
@@ -229,8 +239,19 @@ impl Programs {
         self.memory.resize(bytes)
     }
 
-    /// The place of the program of a case. Where it was not provided, as for a message that is cut otherwise than the
-    /// one by which its class was settled, or on a rank whose arguments were wrong then, it is compiled now.
+    /// What the longest takes that was provided.
+    pub(super) fn longest(&self) -> u64 {
+        self.longest
+    }
+
+    /// Makes room for a program of so many bytes that comes later.
+    fn expect(&mut self, bytes: u64) -> bool {
+        self.longest = self.longest.max(bytes);
+        self.memory.resize(self.with_twice(bytes))
+    }
+
+    /// The place of the program of a case. Where it was not provided it is compiled now: for another root than those by
+    /// which its class was settled, for a message that is cut otherwise, or where this rank's arguments were wrong then.
     #[inline]
     pub(super) fn program(&mut self, own: Scheduled, key: Key) -> usize {
         match self.find(key) {

@@ -89,6 +89,13 @@ impl Row {
         })
     }
 
+    /// Whether another root has the ranks change places: with it some other rank needs about as much as one does with
+    /// this root. Where blocks are cut at the end of the ranks, a program has some pieces more. Operands that are combined
+    /// in order stay where they are.
+    pub fn moves_with_root(&self) -> bool {
+        self.pattern != Pattern::Reduce || self.needs.contains(&Need::Commutative)
+    }
+
     /// The case of one call.
     ///
     /// Units: `message_bytes` as the collective defines it; a fact that all ranks share.
@@ -246,8 +253,10 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::pattern::Pattern::{Allreduce, Bcast};
-    use crate::algorithm::registry::find;
+    use crate::algorithm::pattern::Pattern::{Allreduce, Bcast, Gather, Reduce, Scatter};
+    use crate::algorithm::plan::Plan;
+    use crate::algorithm::program::Program;
+    use crate::algorithm::registry::{ROWS, find};
     use crate::algorithm::schedule::Step;
 
     #[test]
@@ -306,6 +315,35 @@ mod tests {
                 "allreduce {}: .own_block_first()",
                 row.name
             );
+        }
+    }
+
+    /// What the longest program of any rank takes, by root.
+    fn longest(row: &Row, values: Values, n_ranks: usize) -> Vec<u64> {
+        let of = |rank, root| {
+            let case = row.case(rank, n_ranks, root, values, 1 << 16);
+            let blocks = row.pattern.blocks(n_ranks);
+            Program::new(&Plan::new((row.schedule)(case)), blocks).bytes()
+        };
+        let longest = |root| (0..n_ranks).map(|rank| of(rank, root)).max();
+        (0..n_ranks).filter_map(longest).collect()
+    }
+
+    /// Twice as much as with one root is held for all.
+    #[test]
+    fn with_any_root_the_longest_program_takes_less_than_twice_as_much_as_with_another() {
+        let rooted = [Bcast, Reduce, Gather, Scatter];
+        let moves = |row: &&Row| rooted.contains(&row.pattern) && row.moves_with_root();
+        for row in ROWS.iter().filter(moves) {
+            for values in row.values() {
+                for n_ranks in (2..=17).filter(|n| row.fits(*n)) {
+                    let longest = longest(row, values, n_ranks);
+                    let (least, most) = (longest.iter().min(), longest.iter().max());
+                    let both = least.zip(most).expect("there are ranks");
+                    let name = row.variant(values);
+                    assert!(*both.1 < 2 * both.0, "{name} {n_ranks}: {longest:?}");
+                }
+            }
         }
     }
 }

@@ -146,6 +146,12 @@ impl Own {
         }
     }
 
+    /// Whether with another root some other rank needs what a rank needs with this one.
+    pub fn moves_with_root(&self) -> bool {
+        self.schedule()
+            .is_some_and(|own| own.row().moves_with_root())
+    }
+
     /// The schedule, of a variant that is nothing else.
     pub fn schedule(&self) -> Option<&Scheduled> {
         match self {

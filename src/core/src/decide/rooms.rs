@@ -3,14 +3,18 @@
 use std::collections::HashMap;
 
 /// What the ranks agree on before a variant's first call with a size class, and with a root where that matters: that all
-/// of them have what it needs, or that none runs it there.
+/// of them have what it needs, or that none runs it there. Most programs have one root. Where a second one comes, and
+/// another root only has the ranks change places, they agree on what is enough for all.
 #[derive(Clone, Debug, Default)]
 pub struct Rooms {
     /// By variant, of the root that was asked for last.
     last: Vec<Classes>,
-    /// By variant and root.
+    /// By variant and root, or [`EVERY_ROOT`].
     all: HashMap<(u16, u32), Classes>,
 }
+
+/// Stands for all of them.
+const EVERY_ROOT: u32 = u32::MAX;
 
 /// The calls that are made ready together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub struct Class {
     /// 0 where there is none, or where it makes no difference.
     pub root: u32,
     pub bytes: u64,
+    /// Whether with another root some other rank needs what a rank needs with this one.
+    pub moves_with_root: bool,
 }
 
 /// Size classes as bits.
@@ -27,6 +33,8 @@ struct Classes {
     root: u32,
     ready: u64,
     failed: u64,
+    /// Ready with every root.
+    ready_everywhere: u64,
 }
 
 impl Class {
@@ -42,19 +50,35 @@ impl Rooms {
     pub fn known(&mut self, class: Class) -> Option<bool> {
         match self.last.get(usize::from(class.variant)) {
             Some(last) if last.root == class.root && last.ready & class.bit() != 0 => Some(true),
+            Some(last) if last.ready_everywhere & class.bit() != 0 => Some(true),
             _ => self.look_up(class),
         }
     }
 
     #[cold]
     fn look_up(&mut self, class: Class) -> Option<bool> {
-        let known = *self.all.get(&(class.variant, class.root))?;
+        let of = |root| self.all.get(&(class.variant, root)).copied();
+        let [own, every] = [class.root, EVERY_ROOT].map(|root| of(root).unwrap_or_default());
+        let known = Classes {
+            root: class.root,
+            ready: own.ready | every.ready,
+            failed: own.failed | every.failed,
+            ready_everywhere: every.ready,
+        };
         // Without memory it is found here all the same.
         if let Some(last) = self.last.get_mut(usize::from(class.variant)) {
             *last = known;
         }
         let Classes { ready, failed, .. } = known;
         ((ready | failed) & class.bit() != 0).then_some(ready & class.bit() != 0)
+    }
+
+    /// Whether what is agreed next for a class, of which nothing is known, is for every root: another one had its turn.
+    pub fn is_for_every_root(&self, class: Class) -> bool {
+        let is_met = |(&(variant, _), of): (&(u16, u32), &Classes)| {
+            variant == class.variant && (of.ready | of.failed) & class.bit() != 0
+        };
+        class.moves_with_root && self.all.iter().any(is_met)
     }
 
     /// Whether there is memory to note what is agreed for a class.
@@ -65,12 +89,12 @@ impl Rooms {
 
     /// Keeps what was agreed, for which there is memory.
     pub fn agree(&mut self, class: Class, ready: bool) {
-        let Class { variant, root, .. } = class;
-        let fresh = Classes {
-            root,
-            ..Classes::default()
+        let variant = class.variant;
+        let root = match self.is_for_every_root(class) {
+            true => EVERY_ROOT,
+            false => class.root,
         };
-        let of_root = self.all.entry((variant, root)).or_insert(fresh);
+        let of_root = self.all.entry((variant, root)).or_default();
         match ready {
             true => of_root.ready |= class.bit(),
             false => of_root.failed |= class.bit(),
@@ -79,7 +103,7 @@ impl Rooms {
         if self.last.len() <= place {
             self.last.resize(place + 1, Classes::default());
         }
-        self.last[place] = *of_root;
+        self.look_up(class);
     }
 }
 
@@ -94,6 +118,7 @@ mod tests {
             variant: 3,
             root,
             bytes,
+            moves_with_root: false,
         };
         assert_eq!(rooms.known(class(0, 100)), None);
         rooms.agree(class(0, 100), true);
@@ -113,5 +138,28 @@ mod tests {
         };
         assert_eq!(rooms.known(other), None);
         assert_eq!(rooms.known(class(0, u64::MAX)), None);
+    }
+
+    #[test]
+    fn a_second_root_is_agreed_on_for_all_where_roots_only_have_ranks_change_places() {
+        for ready in [true, false] {
+            let mut rooms = Rooms::default();
+            let class = |root, bytes| Class {
+                variant: 3,
+                root,
+                bytes,
+                moves_with_root: true,
+            };
+            for bytes in [100, 1000] {
+                rooms.agree(class(7, bytes), true);
+                assert_eq!(rooms.known(class(8, bytes)), None);
+                rooms.agree(class(8, bytes), ready);
+                for root in [0, 1, 8, 9, 1 << 20] {
+                    assert_eq!(rooms.known(class(root, bytes)), Some(ready), "{root}");
+                }
+                assert_eq!(rooms.known(class(7, bytes)), Some(true));
+            }
+            assert_eq!(rooms.known(class(9, 1 << 20)), None);
+        }
     }
 }
