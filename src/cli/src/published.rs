@@ -1,40 +1,29 @@
-//! What a training published, as `status --json` and the exports show it.
+//! What a training published, as the exports write it.
 
 use std::path::Path;
 
 use anyhow::bail;
 use colltune_core::library::Product;
-use colltune_core::model::{SCHEMA, Source};
+use colltune_core::model::Source;
 use colltune_db::{DataKey, Database, Generation, generation};
 use colltune_models::statistics::CellStatistics;
-use serde::Serialize;
 
 use colltune_output::failure::usage;
 
-/// The contents of `status --json`.
-#[derive(Clone, Debug, Serialize)]
+/// A generation of one library.
+#[derive(Clone, Debug)]
 pub struct Published {
-    pub schema: u32,
     pub library: String,
     pub machine: String,
     pub generation: u64,
     pub cells: Vec<CellStatistics>,
 }
 
-impl Published {
-    /// The same without the cells about which nothing is known; tables need those, readers do not.
-    pub fn known(&self) -> Published {
-        let mut known = self.clone();
-        known.cells.retain(is_known);
-        known
-    }
-}
-
-/// Loads the generation in force: of the library `key`, else of the only trained one (of `product`) that itself chose
-/// its algorithms. Who names a product makes tables for it.
+/// Loads the generation in force, for tables that `product` reads: of the library `key`, else of the only trained one of
+/// the product that itself chose its algorithms.
 ///
 /// Errors: no trained library, several of them and none named, a generation that cannot be read.
-pub fn load(db: &Path, key: Option<&str>, product: Option<Product>) -> anyhow::Result<Published> {
+pub fn load(db: &Path, key: Option<&str>, product: Product) -> anyhow::Result<Published> {
     let db = colltune_launch::database::open(db)?;
     let generation = Generation::load(&db, choose_library(&db, key, product)?)?;
     if generation.number == 0 {
@@ -45,7 +34,6 @@ pub fn load(db: &Path, key: Option<&str>, product: Option<Product>) -> anyhow::R
         );
     }
     Ok(Published {
-        schema: SCHEMA,
         library: generation.library.to_string(),
         machine: generation.model.machine,
         generation: generation.number,
@@ -58,11 +46,7 @@ pub fn is_known(cell: &CellStatistics) -> bool {
     cell.source != Source::Prior
 }
 
-fn choose_library(
-    db: &Database,
-    key: Option<&str>,
-    product: Option<Product>,
-) -> anyhow::Result<DataKey> {
+fn choose_library(db: &Database, key: Option<&str>, product: Product) -> anyhow::Result<DataKey> {
     let found = db.keys()?;
     let listed = |list: &[DataKey]| match list {
         [] => "no library yet".to_owned(),
@@ -74,16 +58,16 @@ fn choose_library(
     };
     if let Some(key) = key {
         let library: DataKey = key.parse().map_err(usage)?;
-        if let Some(product) = product.filter(|product| *product != library.library.product) {
+        if product != library.library.product {
             return Err(usage(format!(
                 "export {library} in the format of {}",
                 product.title()
             )));
         }
-        if let (Some(product), true) = (product, library.told.is_some()) {
+        if library.told.is_some() {
             return Err(usage(format!(
                 "export {library} in the format of {}: in its jobs the library was told which algorithms to run, and a \
-                 table made of them would lose that; take `--format csv`, or tune in jobs without such settings",
+                 table made of them would lose that; tune in jobs without such settings",
                 product.title()
             )));
         }
@@ -98,18 +82,16 @@ fn choose_library(
     }
     let trained = generation::trained(db)?;
     let candidates = if trained.is_empty() { &found } else { &trained };
-    let fits = |key: &&DataKey| product.is_none_or(|product| product == key.library.product);
+    let fits = |key: &&DataKey| product == key.library.product;
     let mut fitting = DataKey::usual(candidates.iter().filter(fits).cloned().collect());
-    if product.is_some() {
-        // A table made of the others would lose what their libraries were told.
-        fitting.retain(|key| key.told.is_none());
-    }
+    // A table made of the others would lose what their libraries were told.
+    fitting.retain(|key| key.told.is_none());
     match &fitting[..] {
         [key] => Ok(key.clone()),
         [] => bail!(
-            "find a trained {}library that chose its own algorithms in {}: it holds {}; run some jobs, then `colltune \
+            "find a trained {} library that chose its own algorithms in {}: it holds {}; run some jobs, then `colltune \
              train --db {1}`",
-            product.map_or_else(String::new, |product| format!("{} ", product.title())),
+            product.title(),
             db.root().display(),
             listed(&found)
         ),

@@ -71,7 +71,7 @@ fn of_libraries(db: &Path) -> anyhow::Result<Vec<(Tables, usize)>> {
     // A table made of the others would lose what their libraries were told.
     for key in trained.into_iter().filter(|key| key.told.is_none()) {
         let library = key.library;
-        let published = published::load(db, Some(&key.to_string()), Some(library.product))?;
+        let published = published::load(db, Some(&key.to_string()), library.product)?;
         let format = Format::of(library);
         let files = format.map(|format| files(&published, format, None));
         let files = files.transpose()?.unwrap_or_default();
@@ -91,14 +91,13 @@ Examples:
       Run with the tables, without colltune.
   colltune export --db ./hydra.db --format openmpi --nodes 4 --ppn 16 -o tables
       For jobs of 4 nodes with 16 ranks each: Open MPI's rules know ranks, not nodes.
-  colltune export --db ./hydra.db --format csv -o tables
-      table.csv, one row per cell and variant.
-  colltune export --db ./hydra.db --format csv -o - | less
+  colltune export --db ./hydra.db --format openmpi -o - | less
       The table alone, to standard output.
 
 Where no variant that was measured replaces the default (`status --why`), the tables keep the
-library's own choice. notes.json says what the format could not hold. Exit codes: 0 done, 1
-failed, 2 wrong usage.")]
+library's own choice. notes.json says what the format could not hold. For programs that
+read cells and variants: `status --json`, and `query` on its tables cells and variants.
+Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
@@ -122,10 +121,6 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// table.csv: one row per cell and variant
-    Csv,
-    /// table.json: the cells and variants of table.csv; `status --json` says more
-    Json,
     /// Rules file of Open MPI 4.1 and 5.0
     Openmpi,
     /// Rules file of Open MPI 6
@@ -148,12 +143,11 @@ impl Format {
         }
     }
 
-    const fn product(self) -> Option<Product> {
+    const fn product(self) -> Product {
         match self {
-            Format::Openmpi | Format::Openmpi6 => Some(Product::OpenMpi),
-            Format::Mpich => Some(Product::Mpich),
-            Format::Intel => Some(Product::Intel),
-            Format::Csv | Format::Json => None,
+            Format::Openmpi | Format::Openmpi6 => Product::OpenMpi,
+            Format::Mpich => Product::Mpich,
+            Format::Intel => Product::Intel,
         }
     }
 }
@@ -190,13 +184,6 @@ fn files(
         ..Notes::default()
     };
     let mut files = match format {
-        Format::Csv => return Ok(vec![("table.csv", csv(&published.known()))]),
-        Format::Json => {
-            return Ok(vec![(
-                "table.json",
-                serde_json::to_string(&published.known())? + "\n",
-            )]);
-        }
         Format::Openmpi => {
             let rules = openmpi::rules_file(published, library, shape, &mut notes);
             let script = openmpi::activate("rules.conf");
@@ -222,43 +209,6 @@ fn files(
     };
     files.push(("notes.json", serde_json::to_string_pretty(&notes)? + "\n"));
     Ok(files)
-}
-
-/// One row per cell and variant; an open end and a time that is not known are empty.
-fn csv(published: &Published) -> String {
-    let mut text = String::from(
-        "collective,bytes_lo,bytes_hi,nodes_lo,nodes_hi,ppn_lo,ppn_hi,source,best,gain,\
-         name,samples,probability,time_ns_median,time_ns_lo,time_ns_hi\n",
-    );
-    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    let end = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-    for status in &published.cells {
-        let cell = &status.cell;
-        let source = format!("{:?}", status.source).to_lowercase();
-        for variant in &status.variants {
-            let row = [
-                cell.collective.name().to_owned(),
-                cell.bytes.lo.to_string(),
-                end(cell.bytes.hi),
-                cell.nodes.lo.to_string(),
-                end(cell.nodes.hi),
-                cell.ppn.lo.to_string(),
-                end(cell.ppn.hi),
-                source.clone(),
-                status.best.clone(),
-                status.gain.to_string(),
-                variant.name.clone(),
-                variant.samples.to_string(),
-                variant.probability.to_string(),
-                number(variant.time_ns.median),
-                number(variant.time_ns.lo),
-                number(variant.time_ns.hi),
-            ];
-            text.push_str(&row.join(","));
-            text.push('\n');
-        }
-    }
-    text
 }
 
 /// Writes each file so that a running job never reads half a table.
@@ -300,11 +250,7 @@ fn summary(args: &Args, published: &Published, files: &[(&'static str, String)])
             names.join(", ")
         ));
     }
-    if let Some(library) = args
-        .format
-        .product()
-        .and_then(|_| published.library.parse().ok())
-    {
+    if let Ok(library) = published.library.parse() {
         match NodeHours::of(&published.cells, library).of_tables() {
             Some(saved) => progress::hint(format_args!("{saved}")),
             None => progress::hint(format_args!(

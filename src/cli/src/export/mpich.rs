@@ -69,7 +69,7 @@ pub fn files(
     if !library.is_at_least(first) || library.is_at_least((last.0, last.1 + 1)) {
         bail!(
             "export for {library}: a selection file replaces the library's own tree, and only those of MPICH {}.{} to \
-             {}.{} are known to this colltune (csv and json work for every version)",
+             {}.{} are known to this colltune; `colltune query` reads what was learned",
             first.0,
             first.1,
             last.0,

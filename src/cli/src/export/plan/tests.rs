@@ -74,7 +74,6 @@ pub fn published(library: &str, rows: &[Row]) -> Published {
             })
         });
     Published {
-        schema: 1,
         library: library.into(),
         machine: "test".into(),
         generation: 3,
