@@ -327,7 +327,7 @@ fn build(
             node_of_rank,
             messages,
             checks_arguments,
-            wait_word_after: rules.terms.settings.wait_word_after,
+            wait_warning_after: rules.terms.settings.wait_warning_after,
             spending: Spending::begin(),
         },
         steer: Steer::new(&rules.variants),

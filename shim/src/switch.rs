@@ -1,7 +1,7 @@
 //! The switch of a site folder: whether it was turned off while the job runs.
 //!
 //! A look at a file may take as long as a file server likes, so a thread of rank 0 takes it, and nothing waits for
-//! that thread. It sleeps but for two looks at names every `heed_every`, takes no signal and calls nothing of MPI's.
+//! that thread. It sleeps but for two looks at names every `switch_poll_interval`, takes no signal and calls nothing of MPI's.
 //! What it saw the ranks tell each other at calls that all of them make ([`Decision::Heed`]).
 //!
 //! [`Decision::Heed`]: colltune_core::decide::Decision::Heed

@@ -46,7 +46,7 @@ pub struct World {
     /// Whether the library looks at the arguments of a call; a user can turn that off, as can who builds it.
     pub checks_arguments: bool,
     /// How long this rank waits in shared memory before it says so.
-    pub wait_word_after: Duration,
+    pub wait_warning_after: Duration,
     pub spending: Spending,
 }
 

@@ -302,24 +302,36 @@ fn what_cannot_be_a_database_is_named_and_lines_that_are_proposed_can_be_pasted(
 #[test]
 fn the_doctor_says_which_limits_are_in_force() {
     let db = folder();
-    let decided = "memory_per_rank_max = \"16MiB\"\nalone_after = \"5s\"\n";
+    let decided = "memory_per_rank_max = \"16MiB\"\nmismatch_timeout = \"5s\"\n";
     std::fs::write(db.path().join("colltune.toml"), decided).unwrap();
     let doctor = |arguments: &[&str]| {
         let output = Command::new(colltune())
             .args(["doctor", "--no-self-test"])
             .args(arguments)
             .env_remove("COLLTUNE_DB")
-            .env("COLLTUNE_WAIT_WORD_AFTER", "2m")
+            .env("COLLTUNE_WAIT_WARNING_AFTER", "2m")
             .output()
             .expect("colltune starts");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let usual = doctor(&[]);
-    let limits = "ok    limits: memory_per_rank_max 64MiB, alone_after 60s, wait_word_after 120s";
+    let limits =
+        "ok    limits: memory_per_rank_max 64MiB, mismatch_timeout 60s, wait_warning_after 120s";
     assert!(usual.contains(limits), "{usual}");
     let of_database = doctor(&["--db", text(db.path())]);
-    let limits = "ok    limits: memory_per_rank_max 16MiB, alone_after 5s, wait_word_after 120s";
+    let limits =
+        "ok    limits: memory_per_rank_max 16MiB, mismatch_timeout 5s, wait_warning_after 120s";
     assert!(of_database.contains(limits), "{of_database}");
+    // A former name of a key sets the same.
+    let former = decided.replace("mismatch_timeout", "alone_after");
+    std::fs::write(db.path().join("colltune.toml"), former).unwrap();
+    let of_former = doctor(&["--db", text(db.path())]);
+    let renamed = "the setting alone_after is called mismatch_timeout now";
+    assert!(
+        of_former.contains(limits) && of_former.contains(renamed),
+        "{of_former}"
+    );
+    assert!(!of_database.contains(renamed), "{of_database}");
 }
 
 #[test]

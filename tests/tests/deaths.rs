@@ -32,7 +32,7 @@ on_each_library! {
             .mpi(mpi)
             .preload()
             .launcher_argument("--enable-recovery")
-            .env("COLLTUNE_WAIT_WORD_AFTER", "0s")
+            .env("COLLTUNE_WAIT_WARNING_AFTER", "0s")
             .force("allreduce=node:shm")
             .run("killed", &[]);
         outcome.ends();

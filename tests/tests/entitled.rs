@@ -105,7 +105,7 @@ on_each_library! {
     fn a_rank_alone_with_arguments_that_a_variant_cannot_take_ends_the_job(mpi: Mpi) {
         job(n_ranks(mpi)).mpi(mpi).run("entitled", &["alone"]).succeeds();
         let job = job(n_ranks(mpi)).mpi(mpi).preload().force("allgatherv=p2p:ring");
-        let outcome = job.env("COLLTUNE_ALONE_AFTER", "1s").run("entitled", &["alone"]);
+        let outcome = job.env("COLLTUNE_MISMATCH_TIMEOUT", "1s").run("entitled", &["alone"]);
         outcome.ends().claim(outcome.code != Some(0), "the job went on");
         outcome.says(&["rank 1 cannot go on in allgatherv, call 20 ", "p2p:ring, which cannot take the arguments"]);
     }

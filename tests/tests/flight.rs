@@ -66,7 +66,7 @@ on_each_library! {
     fn a_rank_that_ends_the_job_writes_before_it_does(mpi: Mpi) {
         let flight = folder();
         let tuned = job(3).mpi(mpi).preload().force("allgather=p2p:ring");
-        let tuned = tuned.env("COLLTUNE_SETUP_AFTER", "1").env("COLLTUNE_ALONE_AFTER", "1s");
+        let tuned = tuned.env("COLLTUNE_SETUP_AFTER", "1").env("COLLTUNE_MISMATCH_TIMEOUT", "1s");
         let outcome = tuned.env("COLLTUNE_FLIGHT", flight.path()).run("one_rank", &["3", "less"]);
         outcome.ends().claim(outcome.code != Some(0), "it went on");
         outcome.says(&["rank 0 cannot go on in allgather"]);

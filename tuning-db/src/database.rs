@@ -292,6 +292,17 @@ impl Database {
         Ok(settings)
     }
 
+    /// Keys of `colltune.toml` by former names, with today's. None where the file cannot be read: [`Database::settings`] says so.
+    pub fn former_keys(&self) -> Vec<(String, &'static str)> {
+        let text = read_text(&self.settings_path(), SETTINGS_BYTES_MAX).unwrap_or_default();
+        let table: toml::Table = toml::from_str(&text).unwrap_or_default();
+        let today = |name: String| settings::renamed(&name).map(|today| (name, today));
+        table
+            .into_iter()
+            .filter_map(|(name, _)| today(name))
+            .collect()
+    }
+
     /// The machine that the database serves.
     pub fn machine(&self, settings: &Settings) -> String {
         settings.machine.clone().unwrap_or_else(machine_here)

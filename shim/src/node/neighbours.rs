@@ -46,7 +46,7 @@ impl LongWait {
             return true;
         }
         self.looked = Some(now);
-        if now - began >= world.wait_word_after {
+        if now - began >= world.wait_warning_after {
             say_once(world, now - began);
         }
         !processes.any(is_gone)

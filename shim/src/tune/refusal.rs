@@ -127,7 +127,7 @@ impl Tuner {
             return false;
         }
         let begun = monotonic_ns();
-        let longest = self.rules.terms.settings.alone_after;
+        let longest = self.rules.terms.settings.mismatch_timeout;
         loop {
             let mut done = 0;
             // SAFETY: the request is ours; one number is written.

@@ -3,7 +3,7 @@
 //! Beside these there is `COLLTUNE_<KEY>` for every key of `colltune.toml` with a single value. The shim, the command,
 //! `colltune doctor` and the documents name no others; `tests/tests/environment.rs` looks.
 
-use crate::settings::KEYS;
+use crate::settings::{self, KEYS};
 use crate::spelling;
 
 /// What every variable of ours begins with.
@@ -195,9 +195,17 @@ fn settings() -> impl Iterator<Item = String> {
         .map(|key| format!("{PREFIX}{}", key.name.to_ascii_uppercase()))
 }
 
-/// Whether a variable is one of ours, or stands for a setting.
+/// Whether a variable is one of ours, or stands for a setting, by today's or a former name.
 pub fn is_known(name: &str) -> bool {
-    VARIABLES.iter().any(|one| one.name == name) || settings().any(|one| one == name)
+    VARIABLES.iter().any(|one| one.name == name)
+        || settings().any(|one| one == name)
+        || renamed(name).is_some()
+}
+
+/// Today's name of a variable that stands for a setting by its former name.
+pub fn renamed(former: &str) -> Option<String> {
+    let key = former.strip_prefix(PREFIX)?.to_ascii_lowercase();
+    settings::renamed(&key).map(|name| format!("{PREFIX}{}", name.to_ascii_uppercase()))
 }
 
 /// The variable that was meant by a name that is none: at most two letters differ.

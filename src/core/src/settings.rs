@@ -26,7 +26,7 @@ use thiserror::Error;
 use toml::Spanned;
 
 pub use fields::{FAMILIES, Gpu, HOPELESS_BY_SHAPE, Predicting, Reproducible, Settings, SummaryTo};
-pub use keys::{KEYS, Key, Shown, explained, find};
+pub use keys::{KEYS, Key, Shown, explained, find, renamed};
 pub use values::parse_duration;
 
 use tables::SpaceTable;
@@ -147,8 +147,8 @@ mod tests {
         ("gpu", "\"host-only\"", "host-only"),
         ("memory_per_rank_max", "\"32MiB\"", "33554432"),
         ("setup_after", "1", "1"),
-        ("wait_word_after", "\"5s\"", "5"),
-        ("alone_after", "\"5s\"", "5"),
+        ("wait_warning_after", "\"5s\"", "5"),
+        ("mismatch_timeout", "\"5s\"", "5"),
         ("keep_raw", "\"inf\"", "inf"),
         ("stale_after", "\"2h\"", "2h"),
         ("summary", "true", "1"),
@@ -160,7 +160,7 @@ mod tests {
         ),
         ("programs_allow", "[\"gmx*\", \"lmp\"]", "gmx*, lmp"),
         ("programs_deny", "[\"/apps/*/a?\"]", "/apps/*/a?"),
-        ("heed_every", "\"1m\"", "60"),
+        ("switch_poll_interval", "\"1m\"", "60"),
     ];
 
     #[test]
@@ -190,6 +190,26 @@ mod tests {
         }
         let error = Settings::default().override_with("COLLTUNE_EXPLORE_TOTAL", "2");
         assert!(error.unwrap_err().to_string().contains("\"2\""));
+    }
+
+    #[test]
+    fn former_names_of_keys_set_what_todays_names_set() {
+        for (former, name) in [
+            ("alone_after", "mismatch_timeout"),
+            ("heed_every", "switch_poll_interval"),
+            ("wait_word_after", "wait_warning_after"),
+        ] {
+            let of = |name: &str| Settings::from_toml(&format!("{name} = \"7s\"\n")).unwrap();
+            assert_eq!(of(former), of(name), "{former}");
+            assert_ne!(of(former), Settings::default(), "{former}");
+            assert_eq!(renamed(former), Some(name));
+            let mut by_variable = Settings::default();
+            let variable = format!("COLLTUNE_{}", former.to_ascii_uppercase());
+            by_variable.override_with(&variable, "7s").unwrap();
+            assert_eq!(by_variable, of(name), "{variable}");
+            assert!(crate::environment::is_known(&variable));
+        }
+        assert_eq!(renamed("watch"), None);
     }
 
     #[test]

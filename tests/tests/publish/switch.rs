@@ -19,7 +19,7 @@ fn switched(
     let job = colltune_tests::job(RANKS).mpi(site.mpi).preload();
     let job = job.db(site.path()).mode("exploit").seed(1).log(log.path());
     let job = job
-        .env("COLLTUNE_HEED_EVERY", "200ms")
+        .env("COLLTUNE_SWITCH_POLL_INTERVAL", "200ms")
         // A choice that a watch leaves would look as if it had been switched off.
         .env("COLLTUNE_WATCH", "0")
         .env("COLLTUNE_REPRODUCIBLE", reproducible);

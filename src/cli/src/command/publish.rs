@@ -78,7 +78,7 @@ Examples:
 Jobs need to read the folder and nothing more: `module use /site/colltune/modulefiles; module load
 colltune/openmpi`, or `colltune run --db /site/colltune -- mpirun ...`. What is in
 SITE/colltune.toml goes before the settings of every version: programs_allow, programs_deny,
-heed_every and the others. Exit codes: 0 done, 1 failed, 2 wrong usage.")]
+switch_poll_interval and the others. Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The site folder, which all nodes see
     #[arg(value_name = "SITE")]

@@ -70,7 +70,7 @@ impl JobTerms {
     /// How often a running job asks whether it was switched off; `None`: never. Where one choice is promised for the
     /// run it is kept.
     pub fn heeds_every(&self) -> Option<Duration> {
-        let every = self.settings.heed_every;
+        let every = self.settings.switch_poll_interval;
         let heeds = self.tables_from == TablesFrom::Site
             && self.mode.exploits()
             && self.settings.reproducible != Reproducible::Run;

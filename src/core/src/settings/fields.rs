@@ -92,9 +92,9 @@ pub struct Settings {
     /// The tuned call of a communicator at which it is set up, unless its calls have moved enough before.
     pub setup_after: u32,
     /// After so long a wait in shared memory one sentence is said.
-    pub wait_word_after: Duration,
+    pub wait_warning_after: Duration,
     /// How long a rank whose arguments a variant cannot take waits for the others to find the same of theirs.
-    pub alone_after: Duration,
+    pub mismatch_timeout: Duration,
     /// How long raw records are kept once what they say is safe; `None`: for ever.
     pub keep_raw: Option<Duration>,
     /// How old the trace of a running job must be to count as abandoned.
@@ -107,7 +107,7 @@ pub struct Settings {
     pub programs_allow: Vec<String>,
     pub programs_deny: Vec<String>,
     /// How often a job on a site folder asks whether it was switched off; zero: never.
-    pub heed_every: Duration,
+    pub switch_poll_interval: Duration,
 }
 
 impl Default for Settings {
@@ -132,15 +132,15 @@ impl Default for Settings {
             gpu: Gpu::Off,
             memory_per_rank_max: 64 << 20,
             setup_after: 8,
-            wait_word_after: Duration::from_secs(60),
-            alone_after: Duration::from_secs(60),
+            wait_warning_after: Duration::from_secs(60),
+            mismatch_timeout: Duration::from_secs(60),
             keep_raw: Some(Duration::from_secs(90 * 86_400)),
             stale_after: Duration::from_secs(3600),
             seed: None,
             exclude_hosts: Vec::new(),
             programs_allow: Vec::new(),
             programs_deny: Vec::new(),
-            heed_every: Duration::from_secs(10),
+            switch_poll_interval: Duration::from_secs(10),
         }
     }
 }

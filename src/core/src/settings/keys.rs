@@ -171,9 +171,23 @@ impl Key {
     }
 }
 
-/// The key of that name.
+/// Former names of keys, which files and variables may still use, and today's.
+const FORMER: [(&str, &str); 3] = [
+    ("alone_after", "mismatch_timeout"),
+    ("heed_every", "switch_poll_interval"),
+    ("wait_word_after", "wait_warning_after"),
+];
+
+/// The key of that name, or of that former name.
 pub fn find(name: &str) -> Option<&'static Key> {
+    let name = renamed(name).unwrap_or(name);
     KEYS.iter().find(|key| key.name == name)
+}
+
+/// Today's name of the key that had this one.
+pub fn renamed(former: &str) -> Option<&'static str> {
+    let row = FORMER.iter().find(|(name, _)| *name == former);
+    row.map(|(_, name)| *name)
 }
 
 const fn key(name: &'static str, takes: Takes, shown: Shown, doc: &'static str) -> Key {
@@ -325,14 +339,14 @@ pub static KEYS: &[Key] = &[
          explored, eight times as many on a communicator that the program made.",
     ),
     key(
-        "wait_word_after",
-        Takes::Time(|settings, time| settings.wait_word_after = time),
+        "wait_warning_after",
+        Takes::Time(|settings, time| settings.wait_warning_after = time),
         Shown::Default("\"60s\""),
         "After so long a wait for another rank in shared memory one sentence says who waits for whom.",
     ),
     key(
-        "alone_after",
-        Takes::Time(|settings, time| settings.alone_after = time),
+        "mismatch_timeout",
+        Takes::Time(|settings, time| settings.mismatch_timeout = time),
         Shown::Default("\"60s\""),
         "How long a rank whose arguments a variant cannot take, though the library accepts them, waits to learn whether\n\
          the same holds on all other ranks: then the library runs the call. If not, the rank ends the job, because the\n\
@@ -387,8 +401,8 @@ pub static KEYS: &[Key] = &[
         "The programs that are not tuned; goes before programs_allow.",
     ),
     key(
-        "heed_every",
-        Takes::Time(|settings, time| settings.heed_every = time),
+        "switch_poll_interval",
+        Takes::Time(|settings, time| settings.switch_poll_interval = time),
         Shown::Default("\"10s\""),
         "How often a running job that got its tables from a site folder asks whether it was switched off there\n\
          (`colltune publish --off SITE`); \"0s\": never. With reproducible = \"run\" only new jobs obey.",

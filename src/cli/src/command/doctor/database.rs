@@ -38,6 +38,12 @@ pub fn check(report: &mut Findings, path: &Path) {
             let machine = db.machine(&settings);
             report.ok(format!("database {shown}: serves the machine {machine}"));
             limits::tell(report, &settings);
+            for (former, today) in db.former_keys() {
+                report.warn(
+                    format_args!("database {shown}: the setting {former} is called {today} now"),
+                    format_args!("write {today} into colltune.toml in its place"),
+                );
+            }
             if settings.predictor == Predicting::Xgboost {
                 match colltune_xgboost::XgBoost::load() {
                     Ok(xgboost) => report.ok(format!("predictor: {}", xgboost.describe())),

@@ -9,12 +9,12 @@ use super::findings::Findings;
 pub fn tell(report: &mut Findings, settings: &Settings) {
     let Settings {
         memory_per_rank_max,
-        alone_after,
-        wait_word_after,
+        mismatch_timeout,
+        wait_warning_after,
         ..
     } = settings;
     report.ok(format!(
-        "limits: memory_per_rank_max {}, alone_after {alone_after:?}, wait_word_after {wait_word_after:?}",
+        "limits: memory_per_rank_max {}, mismatch_timeout {mismatch_timeout:?}, wait_warning_after {wait_warning_after:?}",
         Size(*memory_per_rank_max)
     ));
 }

@@ -1,5 +1,6 @@
 //! Environment variables: whether one is mistyped or disturbs, and what they say over settings.
 
+use colltune_core::environment;
 use colltune_core::settings::Settings;
 
 use super::findings::Findings;
@@ -13,6 +14,14 @@ pub fn check(report: &mut Findings) {
         let name = name.to_string_lossy().into_owned();
         if let Some(wrong) = Wrong::find(&name, &value) {
             report.fail(&wrong, format_args!("set it anew, or `unset {name}`"));
+            quiet = false;
+            continue;
+        }
+        if let Some(today) = environment::renamed(&name) {
+            report.warn(
+                format_args!("{name}: the setting has another name now, {today}"),
+                format_args!("set {today} in its place"),
+            );
             quiet = false;
             continue;
         }

@@ -186,7 +186,7 @@ impl Builder {
         if site {
             (terms.mode, terms.tables_from) = (Mode::Exploit, TablesFrom::Site);
             let every_us = [10, 100, 10_000][of(11, 3) as usize];
-            terms.settings.heed_every = Duration::from_micros(every_us);
+            terms.settings.switch_poll_interval = Duration::from_micros(every_us);
         }
         terms.settings.samples_per_cell = [4, 64, 256][of(3, 3) as usize];
         terms.settings.watch = [0.0, 0.005, 0.2, 0.5][of(8, 4) as usize];
