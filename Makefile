@@ -27,11 +27,11 @@ setup: ## install what the build needs (as root), or name it
 # The shims beside all else: each is optimised as a whole, which takes one processor a minute.
 build: setup ## target/release/colltune{,-lab,-bench} and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
 	@$(MAKE) --no-print-directory shims & shims=$$!; trap 'kill $$shims' INT TERM; \
-	$(MAKE) --no-print-directory command placement programs; code=$$?; wait $$shims || code=$$?; exit $$code
+	$(MAKE) --no-print-directory commands placement programs; code=$$?; wait $$shims || code=$$?; exit $$code
 
 # Features as the tests have them: what both are made of is compiled once.
-.PHONY: command
-command:
+.PHONY: commands
+commands:
 	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) --workspace --bin colltune-bench --bin colltune-lab --bin colltune
 	@mkdir -p target/release
 	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune{,-lab,-bench} target/release
@@ -66,10 +66,10 @@ DEMO_WRAPPER := $(or $(firstword $(MPICC)),mpicc.openmpi)
 demo-mpi:
 	@$(MPI_BUILD) $(DEMO_WRAPPER)
 
-demo: setup command demo-mpi ## tune the mini-app over two batches of ten runs and show what changed, with a picture
+demo: setup commands demo-mpi ## tune the mini-app over two batches of ten runs and show what changed, with a picture
 	examples/amr/demo
 
-demo-cg: setup command demo-mpi ## the same with a conjugate-gradient solver
+demo-cg: setup commands demo-mpi ## the same with a conjugate-gradient solver
 	examples/poisson-cg/demo
 
 test: build ## every test; ends with "N passed, N failed"

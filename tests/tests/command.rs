@@ -464,17 +464,27 @@ fn every_closed_set_is_in_the_help_and_a_wrong_name_is_answered_with_it() {
 /// Benches stay where they were built; whoever looks for what another program has is told which.
 #[test]
 fn benches_are_not_installed_and_subcommands_of_other_programs_are_named() {
-    for (word, program) in [
-        ("bench", "colltune-bench"),
-        ("emulate", "colltune-lab emulate"),
-        ("placement", "colltune-lab placement"),
-        ("simulate", "colltune-lab simulate"),
-        ("telemetry", "colltune-lab telemetry"),
+    for (program, words, line) in [
+        (colltune(), "-q bench --list", "colltune-bench"),
+        (colltune(), "emulate run --mesh t", "colltune-lab emulate"),
+        (colltune(), "emulate study cplx", "colltune-bench study"),
+        (colltune(), "placement comm", "colltune-bench comm"),
+        (colltune(), "simulate", "colltune-lab simulate"),
+        (colltune(), "telemetry path t", "colltune-lab telemetry"),
+        (
+            colltune_lab(),
+            "emulate validate",
+            "colltune-bench validate",
+        ),
+        (colltune_lab(), "tune -- ls", "colltune tune"),
     ] {
-        let output = command(&["-q", word, "--list"]);
+        let output = said_by(&program, &words.split(' ').collect::<Vec<_>>());
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(&format!("`{program}`")), "{said}");
+        assert!(
+            said.contains(&format!("that is `{line}`")),
+            "{words}: {said}"
+        );
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/install");
     let installs = std::fs::read_to_string(script).expect("a script of ours");

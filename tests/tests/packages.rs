@@ -295,6 +295,7 @@ fn every_crate_of_what_is_installed_stands_in_its_bill_of_materials_with_its_lic
     let here = text(&top().canonicalize().expect("ours")).to_owned();
     for (manifest, name) in [
         ("Cargo.toml", "colltune"),
+        ("Cargo.toml", "colltune-lab"),
         ("Cargo.toml", "colltune-placement-c"),
         ("shim/Cargo.toml", "colltune-shim"),
         ("src/mpibench/Cargo.toml", "colltune-mpibench"),

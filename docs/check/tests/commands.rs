@@ -5,14 +5,28 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use colltune_book::markdown::Markdown;
-use colltune_book::{page, pages, sessions};
+use colltune_book::{files, page, pages, sessions, top};
 use colltune_tests::{colltune, colltune_bench, colltune_lab};
 
-/// The lines that enter something, of all pages and sessions, with where they stand.
+/// The lines that enter something, of all pages and sessions, of README and its like and of the design's pages, with
+/// where they stand.
 fn lines() -> Vec<(String, String)> {
     let mut lines = Vec::new();
-    for name in pages() {
-        let read = Markdown::of(&page(&name));
+    let beside = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "KNOWN-ISSUES.md",
+        "ARCHITECTURE.md",
+    ];
+    let beside = beside.iter().map(|name| top().join(name));
+    let beside = beside.chain(files(&top().join("docs/design"), "md"));
+    let beside = beside.map(|path| {
+        let text = std::fs::read_to_string(&path).expect("a page of ours");
+        (path.display().to_string(), text)
+    });
+    let of_book = pages().into_iter().map(|name| (name.clone(), page(&name)));
+    for (name, text) in of_book.chain(beside) {
+        let read = Markdown::of(&text);
         let blocks = read.blocks.iter().filter(|(language, _)| language == "sh");
         let blocks = blocks.map(|(_, code)| code.replace("\\\n", ""));
         for text in blocks.chain(read.spans.iter().cloned()) {

@@ -30,7 +30,7 @@ use colltune_output::globals::Globals;
 use colltune_output::{manual, program};
 
 fn main() -> ExitCode {
-    let cli: Cli = program::read(explained);
+    let cli: Cli = program::read(with_dashes);
     cli.globals.take_effect();
     let result = match cli.command {
         Command::Tune(args) => command::tune::run(&args),
@@ -52,31 +52,6 @@ fn main() -> ExitCode {
         Command::Manual(args) => manual::pages(&args, Cli::command()),
     };
     program::ended(result)
-}
-
-/// Subcommands that other programs have.
-const ELSEWHERE: [(&str, &str); 5] = [
-    ("placement", "colltune-lab placement"),
-    ("emulate", "colltune-lab emulate"),
-    ("telemetry", "colltune-lab telemetry"),
-    ("simulate", "colltune-lab simulate"),
-    ("bench", "colltune-bench"),
-];
-
-/// The error with what was meant, where that can be told.
-fn explained(mut error: clap::Error, words: &[String]) -> clap::Error {
-    if error.kind() != ErrorKind::InvalidSubcommand {
-        return with_dashes(error, words);
-    }
-    let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidSubcommand) else {
-        return error;
-    };
-    if let Some((_, line)) = ELSEWHERE.iter().find(|(name, _)| name == found) {
-        let tip = ContextValue::StyledStrs(vec![format!("that is `{line}` now").into()]);
-        error.remove(ContextKind::SuggestedSubcommand);
-        error.insert(ContextKind::Suggested, tip);
-    }
-    error
 }
 
 /// Says what is missing where a launcher's line stands without the `--` before it.

@@ -56,7 +56,7 @@ impl fmt::Display for Undrawn {
             Undrawn::Family(family) => {
                 write!(
                     f,
-                    "family {} is off (`families` in colltune.toml)",
+                    "family {} is off: `families` in colltune.toml leaves it out, or is not set and `colltune calibrate` has not run",
                     family.name()
                 )
             }

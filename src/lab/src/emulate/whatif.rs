@@ -98,7 +98,7 @@ pub struct Args {
     /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, a blast (--problem sedov) whose
     /// exact shock does, from where its energy is at first until --time in --num_tsteps steps, or a random octree that
     /// stays as it is, of four blocks for each root block. Meshes of other codes, which have other blocks, are run by
-    /// `emulate study art` (cosmology) and `emulate study shamrock` (quadrant) alone
+    /// `colltune-bench study art` (cosmology) and `study shamrock` (quadrant) alone
     #[arg(long, value_name = "DIR|DECK|shell:DECK|octree:SEED")]
     mesh: String,
     /// Costs that `colltune-lab emulate fit` wrote

@@ -1,7 +1,7 @@
 //! `colltune-lab placement bench`: quality and time of policies on seeded random costs.
 //!
 //! ```text
-//! $ colltune-lab placement bench --ranks 512,4096 --policies contiguous,lpt,cplx:50 --out target/bench
+//! $ colltune-lab placement bench --ranks 512,4096 --policies contiguous,lpt,cplx:50 --out results
 //! ```
 //! A case is a distribution, a number of ranks, of blocks per rank, and a seed; each policy places
 //! every case several times in this process, and only that is timed.
@@ -124,7 +124,7 @@ pub struct Args {
           requires = "against_published")]
     instances: u64,
     /// Where the files go
-    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    #[arg(long, value_name = "DIR", default_value = "placement-results")]
     out: PathBuf,
     /// Print the JSON instead of the table
     #[arg(long)]

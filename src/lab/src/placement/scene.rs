@@ -16,7 +16,7 @@ pub struct SceneArgs {
     /// Dimensions of the mesh
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3), value_name = "2|3")]
     pub dimensions: u8,
-    /// Bytes of a message across a face, an edge and a corner [default: 2048,128,8; of comm 20480,2560,320]
+    /// Bytes of a message across a face, an edge and a corner [default: 2048,128,8; of `colltune-bench comm` 20480,2560,320]
     #[arg(long, value_parser = contact, value_name = "F,E,C")]
     pub message_bytes: Option<ContactBytes>,
     /// Time of a message inside a node and between nodes, in the unit of the costs

@@ -94,7 +94,7 @@ pub struct Args {
     #[command(flatten)]
     pub memory: MemoryArgs,
     /// Where the files go
-    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    #[arg(long, value_name = "DIR", default_value = "placement-results")]
     pub out: PathBuf,
     /// Print the JSON instead of the table
     #[arg(long)]
