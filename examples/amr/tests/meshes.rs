@@ -7,9 +7,9 @@ use colltune_amr::exchange::{Bundling, Exchange, Manner, Order, Sending, Task};
 use colltune_amr::field::{Field, Meaning};
 use colltune_amr::leaf::{FACES, Grid, Leaf, axis};
 use colltune_amr::mesh::Mesh;
+use colltune_amr::placement::Question;
 use colltune_amr::placement::curve::Curve;
 use colltune_amr::placement::rcb::{Axes, Rcb, Ties};
-use colltune_amr::placement::{Placement, Question};
 use colltune_amr::ranks::{Ranks, threads};
 use colltune_amr::refine::{Mark, apply, first_marks, settle};
 use colltune_amr::shape::BlockShape;
@@ -35,17 +35,17 @@ fn hash(z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn policies() -> [Box<dyn Placement>; 4] {
+fn placed(nth_policy: u64, question: Question) -> Vec<u32> {
     let rcb = |ties| Rcb {
         axes: Axes::Longest,
         ties,
     };
-    [
-        Box::new(rcb(Ties::ByOtherAxes)),
-        Box::new(rcb(Ties::Together)),
-        Box::new(Curve::Morton),
-        Box::new(Curve::Hilbert),
-    ]
+    match nth_policy {
+        0 => rcb(Ties::ByOtherAxes).place(question),
+        1 => rcb(Ties::Together).place(question),
+        2 => Curve::Morton.place(question),
+        _ => Curve::Hilbert.place(question),
+    }
 }
 
 fn random_grid(random: &mut Random) -> Grid {
@@ -92,12 +92,12 @@ fn random_mesh(seed: u64, n_ranks: usize) -> Mesh {
     let costs: Vec<f64> = (0..mesh.len())
         .map(|_| 1.0 + random.below(9) as f64)
         .collect();
-    let policy = &policies()[random.below(4) as usize];
-    let owners = policy.place(Question {
+    let question = Question {
         mesh: &mesh,
         costs: &costs,
         n_ranks,
-    });
+    };
+    let owners = placed(random.below(4), question);
     mesh.place_on(owners);
     mesh
 }

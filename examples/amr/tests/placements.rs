@@ -5,7 +5,7 @@ use colltune_amr::mesh::{Mesh, Neighbour};
 use colltune_amr::placement::curve::Curve as AppCurve;
 use colltune_amr::placement::rcb::{Axes, Rcb, Ties};
 use colltune_amr::placement::topology::Topology;
-use colltune_amr::placement::{Placement, Question, library};
+use colltune_amr::placement::{Question, library};
 use colltune_amr::refine::{Mark, apply, first_marks, settle};
 use colltune_amr::shape::BlockShape;
 use colltune_placement::curve::{ContactBytes, Curve, Neighbours, Octant, neighbours};

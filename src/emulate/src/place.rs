@@ -1,7 +1,7 @@
 //! Policies by their names: the library's and the mini-app's own.
 
 use colltune_amr::placement::Question;
-use colltune_amr::placement::library::{Told, owners_told};
+use colltune_amr::placement::library::Told;
 use colltune_amr::placement::topology::Topology;
 use colltune_amr::run::chosen;
 use colltune_amr::settings::{PlacementName, Settings};
@@ -49,7 +49,7 @@ impl Placer {
 
     /// Whether it does something with the speeds of ranks.
     pub fn heeds_speeds(&self) -> bool {
-        matches!(self, Placer::Library(policy) if policy.heeds_speeds())
+        self.option().heeds_speeds()
     }
 
     /// A rank for each leaf, by the function that the mini-app asks. Every policy is told the machine's nodes, as there.
@@ -68,10 +68,7 @@ impl Placer {
             topology: Some(&topology),
             speeds,
         };
-        match self {
-            Placer::App(_) => chosen(settings, question, told),
-            Placer::Library(policy) => owners_told(policy, question, settings.shape, told),
-        }
+        chosen(settings, &self.option(), question, told)
     }
 }
 

@@ -382,7 +382,7 @@ fn policies_that_ask_for_no_nodes_are_told_them_as_in_the_mini_app() {
             topology: Some(&topology),
             speeds: None,
         };
-        let app = |question: Question| chosen(&settings, question, told);
+        let app = |question: Question| chosen(&settings, &settings.placement, question, told);
         let placer = Placer::from_name(policy).unwrap();
         let ours = |question: Question| placer.owners(&settings, question, &machine, None);
         let mut app = MeshRun::with_chooser(&settings, n_ranks, Box::new(app));

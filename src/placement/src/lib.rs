@@ -24,9 +24,8 @@ pub mod problem;
 pub mod sort;
 
 pub mod cost;
+pub mod speeds;
 pub mod trigger;
-
-pub mod balancer;
 
 pub mod matching;
 
@@ -38,11 +37,13 @@ pub mod levels;
 
 pub mod migrate;
 
+pub mod balancer;
+
 pub mod generate;
 pub mod optimum;
 pub mod published;
 
-pub use balancer::{Balancer, Loads};
+pub use balancer::{Balanced, Balancer, Loads, Prices, Proposal};
 pub use certificate::{
     Certificate, Locality, MemoryUse, Migration, Proof, certify, hash, loads, makespan,
 };

@@ -5,7 +5,7 @@
 //! domain, so any root grid works.
 
 use crate::placement::library::octants;
-use crate::placement::{Placement, Question, cut, factors};
+use crate::placement::{Question, cut, factors};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Curve {
@@ -13,15 +13,9 @@ pub enum Curve {
     Hilbert,
 }
 
-impl Placement for Curve {
-    fn name(&self) -> &'static str {
-        match self {
-            Curve::Morton => "morton",
-            Curve::Hilbert => "hilbert",
-        }
-    }
-
-    fn place(&self, question: Question) -> Vec<u32> {
+impl Curve {
+    /// A rank for each leaf.
+    pub fn place(&self, question: Question) -> Vec<u32> {
         let mesh = question.mesh;
         let order: Vec<u32> = match self {
             Curve::Morton => (0..mesh.len() as u32).collect(),

@@ -1,4 +1,4 @@
-//! Which rank gets which leaf: the trait, and the policies that cut space or a curve.
+//! Which rank gets which leaf: the policies that cut space or a curve, and the library's.
 
 pub mod curve;
 pub mod library;
@@ -7,22 +7,14 @@ pub mod topology;
 
 use crate::mesh::Mesh;
 
-/// What a policy may look at: facts that every rank shares.
+/// What a policy may look at: facts that every rank shares. Its answer is a function of them alone, so that every rank
+/// finds the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     pub mesh: &'a Mesh,
     /// One for each leaf, positive and finite; equal costs balance numbers of leaves.
     pub costs: &'a [f64],
     pub n_ranks: usize,
-}
-
-/// A way to place leaves on ranks. The answer must be a function of the question alone, so that every
-/// rank finds the same.
-pub trait Placement {
-    fn name(&self) -> &'static str;
-
-    /// A rank for each leaf.
-    fn place(&self, question: Question) -> Vec<u32>;
 }
 
 /// Cuts `costs`, in their order, into consecutive parts: where each part ends.

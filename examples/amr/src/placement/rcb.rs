@@ -6,7 +6,7 @@
 //! Source: Vaughan & Barrett 2015, section III; Berger & Bokhari, IEEE ToC 36(5), 1987.
 
 use crate::leaf::{Grid, Leaf};
-use crate::placement::{Placement, Question, cut, factors};
+use crate::placement::{Question, cut, factors};
 
 /// How the axis of a cut is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,16 +50,6 @@ pub fn centre(grid: Grid, leaf: Leaf) -> [u32; 3] {
     leaf.at.map(|c| (2 * c + 1) << (grid.depth - leaf.level))
 }
 
-impl Placement for Rcb {
-    fn name(&self) -> &'static str {
-        "rcb"
-    }
-
-    fn place(&self, question: Question) -> Vec<u32> {
-        self.place_stepwise(question).0
-    }
-}
-
 /// Ranks `first..first + n` and the leaves that they share.
 struct Group {
     first: usize,
@@ -68,6 +58,11 @@ struct Group {
 }
 
 impl Rcb {
+    /// A rank for each leaf.
+    pub fn place(&self, question: Question) -> Vec<u32> {
+        self.place_stepwise(question).0
+    }
+
     /// The owners, and the cuts that led to them.
     pub fn place_stepwise(&self, question: Question) -> (Vec<u32>, Vec<Step>) {
         let mesh = question.mesh;

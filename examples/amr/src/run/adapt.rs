@@ -1,217 +1,208 @@
-//! Refinement between steps.
+//! How a mesh adapts between steps, and how its blocks are placed anew: the same loop for a run with its cells and for the
+//! mesh alone.
 
-use std::time::Instant;
+use std::convert::identity;
 
-use super::start::fill_pulse;
-use super::state::Run;
-use super::wanted::wanted;
-use crate::checksum::Broken;
-use crate::options::CriterionName;
-use crate::physics::indicator::jump_within_max;
-use crate::refine::{Mark, apply, first_marks, is_balanced, settle_across, widen};
-use crate::telemetry::Phase;
+use colltune_placement::Balanced;
 
-impl Run<'_> {
-    pub(super) fn refine_at_start(&mut self, tell: &mut dyn FnMut(&str)) -> Result<(), Broken> {
-        let options = &self.settings.options;
-        if options.num_refine > 0 || options.uniform_refine == 1 {
-            self.refine(0, tell)?;
-            if self.gas.is_some() {
-                // The gas at time 0 is known: cells that were split take it as it is.
-                self.fill_gas();
-                self.sum_at_start();
-            } else if options.refine_by == CriterionName::Gradient {
-                // The field has been filled anew at each pass.
-                self.sum_at_start();
-            }
-        }
-        let n = self.mesh.len() as u64;
-        (self.count.blocks_min, self.count.blocks_max) = (n, n);
-        Ok(())
+use super::owners::{is_uneven, limit_moves};
+use crate::mesh::Mesh;
+use crate::refine::{Mark, Origin, first_marks, settle_across, widen};
+use crate::settings::{PlacementName, Settings};
+
+/// What happens to the mesh.
+pub enum Event<'e> {
+    /// miniAMR counts blocks by level, or those of the ranks, or those that moved.
+    Levels(&'e Mesh),
+    Loads(&'e Mesh),
+    Moved,
+    /// The marks of a pass are settled; `wants` is what each leaf wanted.
+    Marked {
+        mesh: &'e Mesh,
+        marks: &'e [Mark],
+        wants: &'e dyn Fn(usize) -> Mark,
+    },
+    Adapted {
+        old: &'e Mesh,
+        new: &'e Mesh,
+        origins: &'e [Origin],
+    },
+    /// A policy was asked; `owners` is its answer before the limit of what may move.
+    Placed {
+        mesh: &'e Mesh,
+        owners: &'e [u32],
+        limited: bool,
+    },
+    /// Blocks of `mesh` move to new owners.
+    Migrated {
+        mesh: &'e Mesh,
+        owners: &'e [u32],
+    },
+    /// A refinement has ended; who exchanges with whom is known.
+    Refined {
+        mesh: &'e Mesh,
+        changed: bool,
+    },
+}
+
+/// A mesh that adapts.
+pub(super) trait Adaptive: Balanced<Policy = PlacementName> {
+    fn settings(&self) -> &Settings;
+
+    fn mesh(&self) -> &Mesh;
+
+    fn n_ranks(&self) -> usize;
+
+    /// Splits and joins so far.
+    fn n_changes(&self) -> u64;
+
+    fn hear(&self, event: Event);
+
+    /// What the leaves want in a pass.
+    fn wanted(&mut self, step: u64) -> Vec<Mark>;
+
+    fn n_passes(&self, step: u64) -> u8;
+
+    /// Rings of blocks that are refined along with each block that is.
+    fn n_rings(&self) -> u32 {
+        self.settings().refine_rings
     }
 
+    /// Splits and joins as the marks say.
+    fn apply(&mut self, step: u64, marks: &[Mark]) -> Result<(), Self::Error>;
+
+    /// What the policy answers now.
+    fn ask(&mut self, step: u64) -> Result<Vec<u32>, Self::Error>;
+
+    /// Blocks go to other owners.
+    fn migrate(&mut self, owners: Vec<u32>);
+
+    /// Mesh or owners have changed.
+    fn connect(&mut self);
+
+    fn check(&self, step: u64) -> Result<(), Self::Error>;
+
     /// Refines and joins, then balances if that is due. `step` 0 is before the first step.
-    pub(super) fn refine(&mut self, step: u64, tell: &mut dyn FnMut(&str)) -> Result<(), Broken> {
-        let refine = self.clock().during(Phase::Refine);
+    fn adapt(&mut self, step: u64) -> Result<(), Self::Error> {
         self.observe(step)?;
-        let start = Instant::now();
-        let options = &self.settings.options;
-        let passes = match step {
-            0 => options.num_refine,
-            _ => self.settings.passes,
-        };
-        if let Some(compat) = &self.compat {
-            compat.levels(&self.mesh);
-        }
+        let options = &self.settings().options;
+        let (compat, by_refinement) = (options.compat, self.settings().trigger.is_none());
+        let balance = options.lb_opt;
+        self.hear(Event::Levels(self.mesh()));
         let mut changed = false;
-        for _ in 0..passes {
+        for _ in 0..self.n_passes(step) {
             let changes = self.pass(step)?;
             changed |= changes;
-            if let Some(compat) = &self.compat {
-                compat.levels(&self.mesh);
+            if compat {
+                self.hear(Event::Levels(self.mesh()));
             } else if !changes {
                 // Objects stand still between passes: the next one would change nothing either.
                 break;
             }
-            if options.lb_opt == 2 && self.settings.trigger.is_none() {
-                changed |= self.balance_within_pass(step)?;
+            if balance == 2 && by_refinement {
+                self.hear(Event::Loads(self.mesh()));
+                if self.is_uneven() {
+                    changed |= self.balance(step)?;
+                    self.hear(Event::Levels(self.mesh()));
+                }
             }
         }
-        if let Some(compat) = &self.compat {
-            compat.loads(&self.mesh);
-            compat.moved();
-        }
-        self.times.refine += start.elapsed().as_secs_f64();
-        if options.report_perf & 8 != 0 && self.ranks.rank() == 0 {
-            for (level, n) in self.mesh.per_level().into_iter().enumerate() {
-                tell(&format!(
-                    "Number of blocks at level {level} at timestep {step} is {n}"
-                ));
-            }
-            let n = self.mesh.len();
-            tell(&format!("Total number of blocks at timestep {step} is {n}"));
-        }
-        if options.lb_opt > 0 && self.settings.trigger.is_none() && self.is_uneven() {
+        self.hear(Event::Loads(self.mesh()));
+        self.hear(Event::Moved);
+        if balance > 0 && by_refinement && self.is_uneven() {
             changed |= self.balance(step)?;
-            if let Some(compat) = &self.compat {
-                compat.loads(&self.mesh);
-                compat.levels(&self.mesh);
-            }
+            self.hear(Event::Loads(self.mesh()));
+            self.hear(Event::Levels(self.mesh()));
         }
-        let start = Instant::now();
+        self.refined(step, changed)
+    }
+
+    fn refined(&mut self, step: u64, changed: bool) -> Result<(), Self::Error> {
         if changed {
             self.connect();
         }
-        if let Some(compat) = &self.compat {
-            compat.groups_and_partners(&self.mesh, &self.plan.n_partners());
-        }
-        self.times.refine += start.elapsed().as_secs_f64();
-        drop(refine);
-        let n = self.mesh.len() as u64;
-        self.count.blocks_min = self.count.blocks_min.min(n);
-        self.count.blocks_max = self.count.blocks_max.max(n);
+        let mesh = self.mesh();
+        self.hear(Event::Refined { mesh, changed });
         self.check(step)
     }
 
     /// One pass: each block goes up or down by one level at most. Says whether any did.
-    ///
-    /// Errors: no room for the blocks that splits add.
-    fn pass(&mut self, step: u64) -> Result<bool, Broken> {
-        let settings = self.settings;
-        let field_wants = self.gas_wants(step).or_else(|| self.gradient_wants());
-        let wants = |i: usize| {
-            let leaf = self.mesh.leaves()[i];
-            if settings.options.uniform_refine == 1 {
-                return if leaf.level < settings.grid.depth {
-                    Mark::Split
-                } else {
-                    Mark::Stay
-                };
-            }
-            match &field_wants {
-                Some(wants) => wants[i],
-                None => wanted(settings, &self.objects, &self.mesh, leaf),
-            }
-        };
-        let all = (0..self.mesh.len()).map(wants).collect();
-        let widened = widen(&self.mesh, all, settings.refine_rings);
-        let mut marks = first_marks(&self.mesh, |i| widened[i]);
-        settle_across(&self.mesh, &mut marks, settings.across());
-        if let Some(compat) = &self.compat {
-            compat.pass(&self.mesh, wants);
-            compat.gather_families(&self.mesh, &marks);
-        }
+    fn pass(&mut self, step: u64) -> Result<bool, Self::Error> {
+        let all = self.wanted(step);
+        let (mesh, settings) = (self.mesh(), self.settings());
+        let wants: &dyn Fn(usize) -> Mark = &|i| all[i];
+        let widened = widen(mesh, all.clone(), self.n_rings());
+        let mut marks = first_marks(mesh, |i| widened[i]);
+        settle_across(mesh, &mut marks, settings.across());
+        self.hear(Event::Marked {
+            mesh,
+            marks: &marks,
+            wants,
+        });
         if marks.iter().all(|&mark| mark == Mark::Stay) {
             return Ok(false);
         }
-        self.make_room(step, &marks)?;
-        let (mesh, pass) = apply(&self.mesh, &marks);
-        let moved = self
-            .blocks
-            .follow(self.ranks, &self.mesh, &mesh, &pass.origins);
-        self.count.moved.n_blocks += moved.n_blocks;
-        self.count.moved.n_bytes += moved.n_bytes;
-        self.count.splits += pass.n_splits;
-        self.count.joins += pass.n_joins;
-        self.mesh = mesh;
-        if let Some(gas) = &mut self.gas {
-            gas.fastest = None;
-        }
-        if let Some(measured) = &mut self.measured {
-            measured.adapt(&self.mesh);
-        }
-        if step == 0 && settings.options.refine_by == CriterionName::Gradient {
-            // The field at time 0 is known: finer cells say more about it.
-            fill_pulse(&mut self.blocks, &self.mesh, self.ranks.rank());
-        }
-        Ok(true)
+        self.apply(step, &marks).map(|()| true)
     }
 
-    /// With `--refine_by gradient`: what the first variable wants of each leaf of the whole mesh.
-    fn gradient_wants(&self) -> Option<Vec<Mark>> {
-        let options = &self.settings.options;
-        if options.refine_by != CriterionName::Gradient {
-            return None;
-        }
-        let own = self.mesh.own(self.ranks.rank()).map(|i| {
-            let cells = self.blocks.field.var(self.blocks.slots[i], 0);
-            self.mark_of_jump(jump_within_max(self.settings.shape, cells))
+    /// What the leaves cost: measured, or all the same. A policy of this app wants positive costs.
+    fn costs(&mut self) -> Vec<f64> {
+        let n = self.mesh().len();
+        let costs = self.balancer().costs(n);
+        costs.into_iter().map(|cost| cost.max(1e-12)).collect()
+    }
+
+    /// Whether loads differ enough for a new placement.
+    fn is_uneven(&mut self) -> bool {
+        let measured = self.balancer().measures();
+        let costs = measured.then(|| self.costs());
+        let options = &self.settings().options;
+        is_uneven(options, self.mesh(), costs.as_deref(), self.n_ranks())
+    }
+
+    /// What the policy answers, within the limit of what may move.
+    fn owners_to_be(&mut self, step: u64) -> Result<Vec<u32>, Self::Error> {
+        let mut owners = self.ask(step)?;
+        let limit = self.settings().options.limit_move as usize;
+        let limited = limit > 0 && step > 0;
+        let mesh = self.mesh();
+        self.hear(Event::Placed {
+            mesh,
+            owners: &owners,
+            limited,
         });
-        Some(self.marks_of_all(own.collect()))
+        if limited {
+            limit_moves(mesh, &mut owners, limit, self.n_ranks());
+        }
+        Ok(owners)
     }
 
-    /// What a block wants whose largest relative jump between cells is `jump`.
-    pub(super) fn mark_of_jump(&self, jump: f64) -> Mark {
-        let options = &self.settings.options;
-        match jump {
-            jump if jump > options.refine_above => Mark::Split,
-            jump if jump < options.join_below => Mark::Join,
-            _ => Mark::Stay,
-        }
+    /// Places all blocks anew and moves those that change owner; says whether any did.
+    fn balance(&mut self, step: u64) -> Result<bool, Self::Error> {
+        let owners = self.owners_to_be(step)?;
+        Ok(self.move_to(owners))
     }
 
-    /// The marks of all leaves, from those that each rank gives for its own in their order.
-    pub(super) fn marks_of_all(&self, own: Vec<Mark>) -> Vec<Mark> {
-        let own: Vec<u8> = own.into_iter().map(|mark| mark as i8 as u8).collect();
-        let all = self.ranks.allgather_bytes(&own);
-        let mut next: Vec<_> = all.iter().map(|marks| marks.iter()).collect();
-        let marks = self.mesh.owners().iter().map(|&owner| {
-            let mark = next[owner as usize].next();
-            match *mark.expect("a mark for each leaf of its owner") as i8 {
-                1 => Mark::Split,
-                -1 => Mark::Join,
-                _ => Mark::Stay,
-            }
-        });
-        marks.collect()
+    /// Says whether any block moved.
+    fn move_to(&mut self, owners: Vec<u32>) -> bool {
+        let mesh = self.mesh();
+        if owners == mesh.owners() {
+            return false;
+        }
+        let new = owners.as_slice();
+        self.hear(Event::Migrated { mesh, owners: new });
+        self.migrate(owners);
+        true
     }
 
-    pub(super) fn check(&self, step: u64) -> Result<(), Broken> {
-        if let Some(most) = self.settings.options.max_blocks {
-            let counts = self.mesh.per_rank(self.ranks.n_ranks());
-            if let Some(rank) = counts.iter().position(|&n| n as usize > most) {
-                return Err(Broken::TooManyBlocks {
-                    step,
-                    rank,
-                    n_blocks: counts[rank],
-                    most,
-                });
-            }
+    /// Balances where a trigger says so; `changes` counts splits and joins before this step's.
+    fn balance_when_due(&mut self, step: u64, changes: u64) -> Result<(), Self::Error> {
+        let mesh_changed = self.n_changes() != changes;
+        let placed = self.balance_after(step, mesh_changed)?;
+        let moved = placed.map(|proposal| self.move_to(proposal.owners));
+        match moved.is_some_and(identity) {
+            true => self.refined(step, true),
+            false => Ok(()),
         }
-        if !self.settings.options.validate {
-            return Ok(());
-        }
-        let mesh = self.mesh.is_valid(self.ranks.n_ranks());
-        let mesh = mesh.and_then(|()| is_balanced(&self.mesh, self.settings.across()));
-        let blocks = self.blocks.is_valid(&self.mesh, self.ranks.rank());
-        // One rank's blocks may be wrong while another's are right: all stop.
-        let mut wrong = [i32::from(blocks.is_err())];
-        self.ranks.agree_max(&mut wrong);
-        let what = match (mesh, blocks) {
-            (Err(what), _) | (_, Err(what)) => what,
-            _ if wrong[0] == 1 => "the blocks of another rank".into(),
-            _ => return Ok(()),
-        };
-        Err(Broken::Invalid { step, what })
     }
 }

@@ -1,194 +1,39 @@
-//! Placing blocks anew, and moving those that change owner.
+//! What a run with its cells knows of its loads, asks its policy, and moves.
 
 use std::time::Instant;
 
-use colltune_placement::bound::lower_bound_of;
-use colltune_placement::{Balancer, Loads, PlacementError, Problem, Trigger, makespan};
+use colltune_placement::{Balanced, Balancer, Loads, PlacementError, Problem, Proposal};
 
-use super::owners::{chosen, is_uneven, limit_moves};
+use super::adapt::{Adaptive, Event};
+use super::owners::chosen;
 use super::state::Run;
 use crate::checksum::Broken;
-use crate::measured::{Measured, reference_s};
+use crate::measured::{gather, reference_s};
+use crate::mesh::Mesh;
 use crate::placement::Question;
 use crate::placement::library::Told;
 use crate::ranks::Op;
-use crate::settings::PlacementName;
+use crate::refine::Mark;
+use crate::settings::{PlacementName, Settings};
 use crate::telemetry::Phase;
 
-impl Run<'_> {
-    pub(super) fn balance_within_pass(&mut self, step: u64) -> Result<bool, Broken> {
-        if let Some(compat) = &self.compat {
-            compat.loads(&self.mesh);
-        }
-        if !self.is_uneven() {
-            return Ok(false);
-        }
-        let moved = self.balance(step)?;
-        if let Some(compat) = &self.compat {
-            compat.levels(&self.mesh);
-        }
-        Ok(moved)
+impl Balanced for Run<'_> {
+    type Policy = PlacementName;
+    type Error = Broken;
+
+    fn balancer(&mut self) -> &mut Balancer<PlacementName> {
+        &mut self.balancer
     }
 
-    /// Whether numbers of blocks differ enough for a new placement.
-    pub(super) fn is_uneven(&self) -> bool {
-        let options = &self.settings.options;
-        if options.uniform_refine == 1 && options.compat {
-            return false;
-        }
-        let costs = self.measured.as_ref().map(Measured::costs);
-        is_uneven(options, &self.mesh, costs.as_deref(), self.ranks.n_ranks())
-    }
-
-    /// Places all blocks anew and moves those that change owner; says whether any did.
-    ///
-    /// Errors: a policy that fails, on every rank alike.
-    pub(super) fn balance(&mut self, step: u64) -> Result<bool, Broken> {
-        let owners = self.owners_to_be(step)?;
-        Ok(self.move_blocks(owners))
-    }
-
-    /// What the policy answers now, within the limit of what may move.
-    ///
-    /// Errors: a policy that fails, on every rank alike.
-    fn owners_to_be(&mut self, step: u64) -> Result<Vec<u32>, Broken> {
-        let start = Instant::now();
-        let _place = self.clock().during(Phase::Place);
-        let costs = self.costs();
-        let question = Question {
-            mesh: &self.mesh,
-            costs: &costs,
-            n_ranks: self.ranks.n_ranks(),
-        };
-        let told = Told {
-            topology: self.topology.as_ref(),
-            speeds: self.speeds(),
-        };
-        let placed = chosen(self.settings, question, told);
-        let mut owners = placed.map_err(|error| Broken::Placement {
-            step,
-            what: error.to_string(),
-        })?;
-        let limit = self.settings.options.limit_move as usize;
-        let limited = limit > 0 && step > 0;
-        if let Some(compat) = &self.compat {
-            compat.balance(self.settings, &self.mesh, &owners, limited);
-        }
-        if limited {
-            limit_moves(&self.mesh, &mut owners, limit, self.ranks.n_ranks());
-        }
-        self.times.place += start.elapsed().as_secs_f64();
-        Ok(owners)
-    }
-
-    /// Says whether any block moved.
-    fn move_blocks(&mut self, owners: Vec<u32>) -> bool {
-        if owners == self.mesh.owners() {
-            return false;
-        }
-        let start = Instant::now();
-        let _migrate = self.clock().during(Phase::Migrate);
-        let moved = self.blocks.migrate(self.ranks, &self.mesh, &owners);
-        self.count.moved.n_blocks += moved.n_blocks;
-        self.count.moved.n_bytes += moved.n_bytes;
-        self.mesh.place_on(owners);
-        self.times.migrate += start.elapsed().as_secs_f64();
-        true
-    }
-
-    /// What the leaves cost: measured, or all the same.
-    fn costs(&self) -> Vec<f64> {
-        match &self.measured {
-            // A policy of this app wants positive costs.
-            Some(measured) => measured.costs().into_iter().map(|c| c.max(1e-12)).collect(),
-            None => vec![1.0; self.mesh.len()],
-        }
-    }
-
-    /// Tells all ranks what the blocks have cost per step since this was last asked.
-    pub(super) fn observe(&mut self, step: u64) -> Result<(), Broken> {
-        let Some(measured) = &mut self.measured else {
-            return Ok(());
-        };
-        if self.steps_observed == 0 {
-            return Ok(());
-        }
-        let mut times: Vec<(usize, f64)> = self
-            .own_leaves
-            .iter()
-            .zip(&self.block_times)
-            .map(|(&i, time)| (i, time / self.steps_observed as f64))
-            .collect();
-        times.sort_unstable_by_key(|&(i, _)| i);
-        let times: Vec<f64> = times.into_iter().map(|(_, time)| time).collect();
-        self.block_times.fill(0.0);
-        self.steps_observed = 0;
-        let reference_s = reference_s(self.slowness);
-        let observed = measured.observe(self.ranks, &self.mesh, &times, reference_s);
-        observed.map_err(|error| Broken::Placement {
-            step,
-            what: error.to_string(),
-        })
-    }
-
-    /// The speeds that the policy heeds, where they differ.
-    fn speeds(&self) -> Option<&[f64]> {
-        let speeds = self.measured.as_ref()?.speeds();
-        match &self.settings.placement {
-            PlacementName::Library(policy) => speeds.filter(|_| policy.heeds_speeds()),
-            _ => None,
-        }
-    }
-
-    /// Balances where `--balance_when` says so; `before` counts splits and joins before this step's.
-    pub(super) fn balance_when_due(&mut self, step: u64, before: u64) -> Result<(), Broken> {
-        let Some(mut balancer) = self.balancer.take() else {
-            return Ok(());
-        };
-        let moved = self.balance_by(&mut balancer, step, before);
-        self.balancer = Some(balancer);
-        if moved? {
-            self.connect();
-            return self.check(step);
-        }
-        Ok(())
-    }
-
-    /// All costs are told to all only where loads, or steps and the mesh, say that a policy has to be asked.
-    fn balance_by(
-        &mut self,
-        balancer: &mut Balancer,
-        step: u64,
-        before: u64,
-    ) -> Result<bool, Broken> {
-        let mesh_changed = self.count.splits + self.count.joins != before;
-        if mesh_changed {
-            balancer.mesh_changed(step);
-        }
-        let loads = match balancer.weighs_loads() {
-            true => self.loads(step)?,
-            false => Loads::default(),
-        };
-        if !balancer.asks(step, mesh_changed, loads) {
-            return Ok(false);
-        }
-        self.observe(step)?;
-        if balancer.trigger() == Trigger::BreakEven {
-            return self.balance_if_it_pays(balancer, step);
-        }
-        balancer.placed(step);
-        self.balance(step)
-    }
-
-    /// What the ranks take in a step: since costs were last told, or by these costs where that is now.
-    fn loads(&self, step: u64) -> Result<Loads, Broken> {
-        if self.measured.is_none() || self.steps_observed == 0 {
-            return self.loads_by_costs(step, self.mesh.owners());
+    /// Since costs were last told, or by these costs where that is now.
+    fn loads(&mut self, step: u64) -> Result<Loads, Broken> {
+        if !self.balancer.measures() || self.steps_observed == 0 {
+            return self.loads_of(step, None);
         }
         // Of the slow rank, what others would take, unless the policy knows that it is slow.
         let rank = self.ranks.rank();
         let of_rank = |speeds: Option<&[f64]>| speeds.map_or(1.0, |speeds| speeds[rank]);
-        let speed = of_rank(self.measured.as_ref().and_then(Measured::speeds));
+        let speed = of_rank(self.balancer.speeds());
         let heeded = self.speeds();
         let per_step = speed / self.steps_observed as f64;
         let work: f64 = self.block_times.iter().sum::<f64>() * per_step;
@@ -214,50 +59,161 @@ impl Run<'_> {
         })
     }
 
-    /// The same of any owners, by what every rank knows.
-    fn loads_by_costs(&self, step: u64, owners: &[u32]) -> Result<Loads, Broken> {
+    /// Tells all ranks what the blocks have cost per step since this was last asked.
+    fn observe(&mut self, step: u64) -> Result<(), Broken> {
+        if !self.balancer.measures() || self.steps_observed == 0 {
+            return Ok(());
+        }
+        let mut times: Vec<(usize, f64)> = self
+            .own_leaves
+            .iter()
+            .zip(&self.block_times)
+            .map(|(&i, time)| (i, time / self.steps_observed as f64))
+            .collect();
+        times.sort_unstable_by_key(|&(i, _)| i);
+        let times: Vec<f64> = times.into_iter().map(|(_, time)| time).collect();
+        self.block_times.fill(0.0);
+        self.steps_observed = 0;
+        let reference_s = reference_s(self.slowness);
+        let (times, references) = gather(self.ranks, &self.mesh, &times, reference_s);
+        let owners = self.mesh.owners();
+        let observed = self.balancer.observe_on(owners, &times, &references);
+        observed.map_err(|error| broken(step, &error))
+    }
+
+    fn loads_of(&mut self, step: u64, owners: Option<&[u32]>) -> Result<Loads, Broken> {
         let (costs, speeds) = (self.costs(), self.speeds());
-        let n_ranks = self.ranks.n_ranks();
         let loads = || -> Result<Loads, PlacementError> {
-            let mut problem = Problem::new(&costs, n_ranks as u32)?;
+            let mut problem = Problem::new(&costs, self.ranks.n_ranks() as u32)?;
             if let Some(speeds) = speeds {
                 problem = problem.with_speeds(speeds)?;
             }
-            let makespan = makespan(&problem, owners);
-            let ideal = costs.iter().sum::<f64>() / problem.total_speed();
-            Ok(Loads {
-                makespan,
-                ideal,
-                least: lower_bound_of(&problem, makespan),
-            })
+            Ok(Loads::new(&problem, owners.unwrap_or(self.mesh.owners())))
         };
-        loads().map_err(|error| Broken::Placement {
-            step,
-            what: error.to_string(),
+        loads().map_err(|error| broken(step, &error))
+    }
+
+    fn propose(&mut self, step: u64) -> Result<Proposal, Broken> {
+        let start = Instant::now();
+        Ok(Proposal {
+            owners: self.owners_to_be(step)?,
+            seconds: start.elapsed().as_secs_f64(),
         })
     }
 
-    /// Asks the policy and moves blocks if what is gained until the mesh changes exceeds what asking and moving takes.
-    fn balance_if_it_pays(&mut self, balancer: &mut Balancer, step: u64) -> Result<bool, Broken> {
-        let now = self.loads_by_costs(step, self.mesh.owners())?;
-        if !balancer.asks(step, false, now) {
-            balancer.refuse(now);
-            return Ok(false);
-        }
-        let start = Instant::now();
-        let owners = self.owners_to_be(step)?;
-        let mut placing = [start.elapsed().as_secs_f64()];
+    fn prices(&mut self, proposal: &Proposal) -> [f64; 2] {
+        let mut placing = [proposal.seconds];
         // Each rank has placed, and the slowest one is waited for.
         self.ranks.allreduce_f64(&mut placing, Op::Max);
         let bytes = self.blocks.field.bytes_per_block();
-        let topology = self.topology.as_ref();
-        let before = self.mesh.owners();
-        let migrating = topology.map_or(0.0, |t| t.migration_s(before, &owners, bytes));
-        let then = self.loads_by_costs(step, &owners)?;
-        if !balancer.pays(step, now, then.makespan, [placing[0], migrating]) {
-            return Ok(false);
-        }
-        balancer.placed(step);
-        Ok(self.move_blocks(owners))
+        let (topology, before) = (self.topology.as_ref(), self.mesh.owners());
+        let migrating = topology.map_or(0.0, |t| t.migration_s(before, &proposal.owners, bytes));
+        [placing[0], migrating]
     }
+}
+
+impl Adaptive for Run<'_> {
+    fn settings(&self) -> &Settings {
+        self.settings
+    }
+
+    fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
+    fn n_ranks(&self) -> usize {
+        self.ranks.n_ranks()
+    }
+
+    fn n_changes(&self) -> u64 {
+        self.count.splits + self.count.joins
+    }
+
+    /// Under `--compat` ranks call each other as miniAMR's do.
+    fn hear(&self, event: Event) {
+        let Some(compat) = &self.compat else { return };
+        match event {
+            Event::Levels(mesh) => compat.levels(mesh),
+            Event::Loads(mesh) => compat.loads(mesh),
+            Event::Moved => compat.moved(),
+            Event::Marked { mesh, marks, wants } => {
+                compat.pass(mesh, wants);
+                compat.gather_families(mesh, marks);
+            }
+            Event::Placed {
+                mesh,
+                owners,
+                limited,
+            } => compat.balance(self.settings, mesh, owners, limited),
+            Event::Refined { mesh, .. } => {
+                compat.groups_and_partners(mesh, &self.plan.n_partners());
+            }
+            Event::Adapted { .. } | Event::Migrated { .. } => {}
+        }
+    }
+
+    fn wanted(&mut self, step: u64) -> Vec<Mark> {
+        self.marks_wanted(step)
+    }
+
+    fn n_passes(&self, step: u64) -> u8 {
+        match step {
+            0 => self.settings.options.num_refine,
+            _ => self.settings.passes,
+        }
+    }
+
+    fn apply(&mut self, step: u64, marks: &[Mark]) -> Result<(), Broken> {
+        self.split_and_join(step, marks)
+    }
+
+    /// Errors: a policy that fails, on every rank alike.
+    fn ask(&mut self, step: u64) -> Result<Vec<u32>, Broken> {
+        let start = Instant::now();
+        let _place = self.clock().during(Phase::Place);
+        let costs = self.costs();
+        let question = Question {
+            mesh: &self.mesh,
+            costs: &costs,
+            n_ranks: self.ranks.n_ranks(),
+        };
+        let told = Told {
+            topology: self.topology.as_ref(),
+            speeds: self.speeds(),
+        };
+        let placed = chosen(self.settings, self.balancer.policy(), question, told);
+        self.times.place += start.elapsed().as_secs_f64();
+        placed.map_err(|error| broken(step, &error))
+    }
+
+    fn migrate(&mut self, owners: Vec<u32>) {
+        let start = Instant::now();
+        let _migrate = self.clock().during(Phase::Migrate);
+        let moved = self.blocks.migrate(self.ranks, &self.mesh, &owners);
+        self.count.moved.n_blocks += moved.n_blocks;
+        self.count.moved.n_bytes += moved.n_bytes;
+        self.mesh.place_on(owners);
+        self.times.migrate += start.elapsed().as_secs_f64();
+    }
+
+    fn connect(&mut self) {
+        self.connect_blocks();
+    }
+
+    fn check(&self, step: u64) -> Result<(), Broken> {
+        self.check_mesh(step)
+    }
+}
+
+impl Run<'_> {
+    /// The speeds that the policy heeds, where they differ.
+    fn speeds(&self) -> Option<&[f64]> {
+        let speeds = self.balancer.speeds();
+        speeds.filter(|_| self.balancer.policy().heeds_speeds())
+    }
+}
+
+fn broken(step: u64, error: &PlacementError) -> Broken {
+    let what = error.to_string();
+    Broken::Placement { step, what }
 }

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
 use super::agree::agree;
-use super::start::measured;
 use super::state::Run;
 use crate::blocks::Blocks;
 use crate::checksum::Broken;
@@ -180,9 +179,7 @@ impl Run<'_> {
             self.blocks.field.write_interior(slot, &cells);
         }
         self.mesh = mesh;
-        // What leaves cost is measured anew: nothing is known of those of this mesh.
-        self.measured = measured(self.settings, &self.mesh);
-        self.connect();
+        self.connect_blocks();
         self.sum_at_start();
         let values =
             |bits: &[u64]| -> Vec<f64> { bits.iter().map(|&b| f64::from_bits(b)).collect() };
@@ -197,7 +194,8 @@ impl Run<'_> {
         self.count.block_stages = index.block_stages;
         self.count.block_stages_before = index.block_stages;
         (self.count.blocks_min, self.count.blocks_max) = (index.blocks_min, index.blocks_max);
-        self.balancer = self.settings.balancer(index.step);
+        // What leaves cost is measured anew: nothing is known of those of this mesh.
+        self.balancer = self.settings.balancer(index.step, &self.mesh);
         Ok(index.step)
     }
 }
@@ -261,11 +259,12 @@ fn placed(settings: &Settings, index: &Index, n_ranks: usize) -> Result<Mesh, St
     }
     let n = leaves.len();
     let mut mesh = Mesh::new(settings.grid, leaves, vec![0; n], None);
-    let owners = settings.first_policy().place(Question {
+    let question = Question {
         mesh: &mesh,
         costs: &vec![1.0; n],
         n_ranks,
-    });
+    };
+    let owners = settings.place_by_own(&settings.placement, question);
     mesh.place_on(owners);
     mesh.is_valid(n_ranks)?;
     Ok(mesh)

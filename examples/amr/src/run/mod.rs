@@ -9,6 +9,7 @@ mod gas;
 mod mesh_run;
 mod owners;
 mod picture;
+mod refining;
 mod room;
 mod stage;
 mod start;
@@ -20,7 +21,9 @@ mod wanted;
 
 use std::time::Instant;
 
-pub use mesh_run::{Chooser, Event, MeshRun};
+use adapt::Adaptive;
+pub use adapt::Event;
+pub use mesh_run::{Chooser, MeshRun};
 pub use owners::chosen;
 use state::Run;
 use wanted::step_length;

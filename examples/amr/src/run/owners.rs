@@ -22,15 +22,19 @@ pub(super) fn first_mesh(settings: &Settings, n_ranks: usize) -> Mesh {
 /// Boxes of root blocks by the process grid, as miniAMR has them, or what the policy says.
 fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
     let grid = settings.grid;
-    let by_box = settings.placement != PlacementName::Hilbert;
+    let policy = &settings.placement;
+    let by_box = *policy != PlacementName::Hilbert;
     let Some(processes) = settings.processes.filter(|_| by_box) else {
         let mesh = Mesh::roots(grid, vec![0; grid.n_roots()]);
         let costs = vec![1.0; mesh.len()];
-        return settings.first_policy().place(Question {
-            mesh: &mesh,
-            costs: &costs,
-            n_ranks,
-        });
+        return settings.place_by_own(
+            policy,
+            Question {
+                mesh: &mesh,
+                costs: &costs,
+                n_ranks,
+            },
+        );
     };
     let [px, py, _] = processes;
     let mut owner = vec![0; n_ranks];
@@ -52,16 +56,17 @@ fn first_owners(settings: &Settings, n_ranks: usize) -> Vec<u32> {
     owners
 }
 
-/// What the policy of `settings` answers, matched to where blocks are; miniAMR matches nothing.
+/// What a policy answers, matched to where blocks are; miniAMR matches nothing.
 pub fn chosen(
     settings: &Settings,
+    policy: &PlacementName,
     question: Question,
     told: Told,
 ) -> Result<Vec<u32>, PlacementError> {
-    if let PlacementName::Library(policy) = &settings.placement {
+    if let PlacementName::Library(policy) = policy {
         return library::owners_told(policy, question, settings.shape, told);
     }
-    let owners = settings.first_policy().place(question);
+    let owners = settings.place_by_own(policy, question);
     if settings.options.compat {
         return Ok(owners);
     }

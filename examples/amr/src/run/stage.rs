@@ -103,7 +103,7 @@ impl Run<'_> {
         let uneven = self.settings.cost != CostModel::Uniform;
         // Reading the clock for each block and variable costs a few percent: blocks are measured where they are
         // asked for, and what ghosts take is measured for one variable of a group.
-        let measures = self.measured.is_some() || self.wants_blocks();
+        let measures = self.balancer.measures() || self.wants_blocks();
         let measures_intake = variable.nth == 0 && self.clock().runs();
         let mut intake_s = 0.0;
         let (mut spare, field) = self.blocks.field.lend_spare();

@@ -13,9 +13,8 @@ use crate::exchange::intake::Intake;
 use crate::exchange::plan::{Plan, View, Within};
 use crate::field::{Field, Meaning};
 use crate::leaf::Leaf;
-use crate::measured::Measured;
 use crate::mesh::Mesh;
-use crate::options::{CriterionName, WeighName};
+use crate::options::CriterionName;
 use crate::placement::topology::Topology;
 use crate::ranks::Ranks;
 use crate::report::Times;
@@ -57,12 +56,11 @@ impl<'a> Run<'a> {
             movie: None,
             vtk_steps: Vec::new(),
             last_checkpoint: None,
-            measured: measured(settings, &mesh),
             block_times: Vec::new(),
             steps_observed: 0,
             near_shock: Vec::new(),
             slowness: Slowness::default(),
-            balancer: settings.balancer(0),
+            balancer: settings.balancer(0, &mesh),
             topology,
             faces,
             plan: Plan::default(),
@@ -87,14 +85,14 @@ impl<'a> Run<'a> {
             mesh,
             blocks,
         };
-        run.connect();
+        run.connect_blocks();
         run.fill_gas();
         run.sum_at_start();
         run
     }
 
     /// The exchange of the mesh as it is now.
-    pub(super) fn connect(&mut self) {
+    pub(super) fn connect_blocks(&mut self) {
         let rank = self.ranks.rank();
         self.own_leaves = self.blocks.in_memory(&self.mesh, rank);
         let slots = self.blocks.slots.as_slice();
@@ -131,11 +129,6 @@ impl<'a> Run<'a> {
             self.sums.last.clone_from(&self.first_sums);
         }
     }
-}
-
-pub(super) fn measured(settings: &Settings, mesh: &Mesh) -> Option<Measured> {
-    let measures = settings.options.weigh == WeighName::Measured;
-    measures.then(|| Measured::new(mesh).expect("the smoothing is in range"))
 }
 
 fn meaning(settings: &Settings) -> Meaning {

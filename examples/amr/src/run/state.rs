@@ -13,7 +13,6 @@ use crate::exchange::gas::GasFaces;
 use crate::exchange::intake::Intake;
 use crate::exchange::plan::Plan;
 use crate::field::Slot;
-use crate::measured::Measured;
 use crate::mesh::Mesh;
 use crate::object::Objects;
 use crate::output::movie::Movie;
@@ -24,7 +23,7 @@ use crate::physics::{FaceFluxes, Scheme, Scratch};
 use crate::placement::topology::Topology;
 use crate::ranks::Ranks;
 use crate::report::Times;
-use crate::settings::Settings;
+use crate::settings::{PlacementName, Settings};
 use crate::stencil::Machine;
 use crate::telemetry::host::Usage;
 use crate::telemetry::{Counting, Phase, Rows, Traffic, Writer};
@@ -48,16 +47,13 @@ pub(super) struct Run<'a> {
     pub movie: Option<Movie>,
     pub vtk_steps: Vec<(u64, f64)>,
     pub last_checkpoint: Option<u64>,
-    /// With `--weigh measured`: what leaves cost.
-    pub measured: Option<Measured>,
     /// Seconds of the blocks in `own` since they were last observed, and over how many steps.
     pub block_times: Vec<f64>,
     pub steps_observed: u64,
     /// Of the blocks in `own`, where the cost model asked.
     pub near_shock: Vec<bool>,
     pub slowness: Slowness,
-    /// With `--balance_when`.
-    pub balancer: Option<Balancer>,
+    pub balancer: Balancer<PlacementName>,
     /// None under `--compat`, where nobody asks.
     pub topology: Option<Topology>,
     pub faces: Faces,

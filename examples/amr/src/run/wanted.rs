@@ -6,8 +6,23 @@ use crate::object::Objects;
 use crate::refine::Mark;
 use crate::settings::Settings;
 
+/// What the objects want of each block, or all of them where the mesh is refined uniformly.
+pub(super) fn wanted(settings: &Settings, objects: &Objects, mesh: &Mesh) -> Vec<Mark> {
+    let uniform = |leaf: Leaf| match leaf.level < mesh.grid.depth {
+        true => Mark::Split,
+        false => Mark::Stay,
+    };
+    let leaves = mesh.leaves().iter();
+    match settings.options.uniform_refine {
+        1 => leaves.map(|&leaf| uniform(leaf)).collect(),
+        _ => leaves
+            .map(|&leaf| wanted_of(settings, objects, mesh, leaf))
+            .collect(),
+    }
+}
+
 /// What the objects want of a block: finer cells where one touches it.
-pub(super) fn wanted(settings: &Settings, objects: &Objects, mesh: &Mesh, leaf: Leaf) -> Mark {
+fn wanted_of(settings: &Settings, objects: &Objects, mesh: &Mesh, leaf: Leaf) -> Mark {
     let roots = mesh.grid.roots;
     let (mut lower, mut upper) = (leaf.lower(roots), leaf.upper(roots));
     if !settings.options.refine_ghost {

@@ -7,20 +7,22 @@ mod work;
 pub use placement::PlacementName;
 pub use work::Work;
 
-use colltune_placement::{Balancer, MeshLife, Smoothing, Trigger};
+use colltune_placement::{Balancer, Costs, Inheritance, Smoothing, Trigger};
 
 use crate::cost::CostModel;
 use crate::exchange::face::{Crossing, Reach};
 use crate::exchange::plan::Sweeps;
 use crate::exchange::{Bundling, Manner, Order, Sending};
 use crate::leaf::Grid;
+use crate::mesh::Mesh;
 use crate::object::{ARGUMENTS, Object, Objects};
 use crate::options::{
-    BalanceName, BoundaryName, CriterionName, ExchangeName, Options, OrderName, Refusal,
+    BalanceName, BoundaryName, CriterionName, ExchangeName, Options, OrderName, Refusal, WeighName,
 };
 use crate::physics::{self, Domain};
-use crate::placement::Placement;
+use crate::placement::Question;
 use crate::placement::curve::Curve;
+use crate::placement::library::octants;
 use crate::placement::rcb::{Axes, Rcb};
 use crate::refine::Across;
 use crate::shape::BlockShape;
@@ -133,26 +135,36 @@ impl Settings {
         })
     }
 
-    /// The policy of this app that places blocks; Morton where the library places them later.
-    pub fn first_policy(&self) -> Box<dyn Placement> {
-        match self.placement {
-            PlacementName::Rcb => Box::new(self.rcb),
-            PlacementName::Morton | PlacementName::Library(_) => Box::new(Curve::Morton),
-            PlacementName::Hilbert => Box::new(Curve::Hilbert),
+    /// A rank for each leaf by a policy of this app; by Morton where the library's places them later.
+    pub fn place_by_own(&self, policy: &PlacementName, question: Question) -> Vec<u32> {
+        match policy {
+            PlacementName::Rcb => self.rcb.place(question),
+            PlacementName::Morton | PlacementName::Library(_) => Curve::Morton.place(question),
+            PlacementName::Hilbert => Curve::Hilbert.place(question),
         }
     }
 
-    /// Who says after each step whether blocks are placed anew, in a run that goes on after `step`; none where the
-    /// refinement does.
+    /// Who places blocks anew in a run that goes on after `step` with this mesh; without a trigger, when the refinement
+    /// says so.
     ///
     /// A mesh is first expected to live until the next refinement, or the run's end.
-    pub fn balancer(&self, step: u64) -> Option<Balancer> {
+    pub fn balancer(&self, step: u64, mesh: &Mesh) -> Balancer<PlacementName> {
         let steps = match self.options.refine_freq {
             0 => self.n_steps.unwrap_or(u64::from(u32::MAX)),
             steps => steps,
         };
-        let life = MeshLife::new(steps as f64, Smoothing::default().weight);
-        Some(Balancer::new(self.trigger?, life, step))
+        let balancer = Balancer::new(self.placement.clone(), steps as f64, step)
+            .with_triggers(self.trigger.into_iter().collect());
+        if self.options.weigh == WeighName::Equal {
+            return balancer;
+        }
+        let smoothing = Smoothing {
+            // Blocks have the same number of cells on every level.
+            inheritance: Inheritance::Repeat,
+            ..Smoothing::default()
+        };
+        let costs = Costs::new(smoothing, 3, &octants(mesh).1);
+        balancer.with_costs(costs.expect("the smoothing is in range"))
     }
 
     /// How far a sum may lie from the one before, relative to it.

@@ -17,6 +17,13 @@ pub enum PlacementName {
     Library(Policy),
 }
 
+impl PlacementName {
+    /// Whether it does something with the speeds of ranks.
+    pub fn heeds_speeds(&self) -> bool {
+        matches!(self, PlacementName::Library(policy) if policy.heeds_speeds())
+    }
+}
+
 impl std::fmt::Display for PlacementName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

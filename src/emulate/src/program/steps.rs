@@ -307,14 +307,12 @@ impl<'a> Program<'a> {
     fn end_step(&mut self, mut out: Option<&mut Vec<Operation>>) -> Result<(), EmulateError> {
         let refines = self.run.refines_after(self.step);
         let weighs = refines || self.settings.trigger.is_some();
-        if weighs && self.run.measured.is_some() {
+        if weighs && self.run.balancer.measures() {
             if let Some(out) = &mut out {
                 out.push(self.refinement.told(&self.run.mesh, 8));
             }
             let costs = self.observed();
-            if let Some(measured) = &mut self.run.measured {
-                measured.observe_all(&costs)?;
-            }
+            self.run.balancer.observe(&costs)?;
         }
         if refines && let Some(out) = &mut out {
             self.refinement.asked(&self.run.mesh, self.sweeps(), out);

@@ -5,8 +5,8 @@ use std::time::Instant;
 use anyhow::ensure;
 use colltune_placement::curve::{Curve, LEVEL_MAX, Octant, neighbours};
 use colltune_placement::{
-    Costs, LevelBalance, Limits, Memory, Mesh, MeshLife, PlacementError, Policy, Problem, Prospect,
-    Situation, Smoothing, Trigger, balance_by_level, certify, limit_migration, place,
+    Balancer, Costs, LevelBalance, Limits, Memory, Mesh, PlacementError, Policy, Prices, Problem,
+    Smoothing, balance_by_level, certify,
 };
 use serde::Serialize;
 
@@ -111,12 +111,10 @@ struct Follower<'a> {
     args: &'a Args,
     ranks: &'a Ranks,
     recording: &'a Recording,
-    policy: &'a Policy,
     dimensions: u8,
-    known: Costs,
-    life: MeshLife,
-    mesh_age: u64,
-    since_placed: u64,
+    balancer: Balancer,
+    /// Steps that have passed.
+    n_steps: u64,
     before: Option<(&'a Step, Vec<u32>)>,
 }
 
@@ -142,16 +140,18 @@ impl<'a> Follower<'a> {
                 ..Smoothing::default()
             },
         };
+        let balancer = Balancer::new(policy.clone(), args.mesh_life, 0)
+            .with_triggers(args.trigger.clone())
+            .with_costs(Costs::new(smoothing, dimensions, &[])?)
+            .with_speeds(ranks.speeds.clone())
+            .with_limit(args.migration_limit());
         Ok(Follower {
             args,
             ranks,
             recording,
-            policy,
             dimensions,
-            known: Costs::new(smoothing, dimensions, &[])?,
-            life: MeshLife::new(args.mesh_life, Smoothing::default().weight),
-            mesh_age: 0,
-            since_placed: 0,
+            balancer,
+            n_steps: 0,
             before: None,
         })
     }
@@ -161,14 +161,10 @@ impl<'a> Follower<'a> {
             .before
             .as_ref()
             .is_some_and(|(before, _)| before.blocks != step.blocks);
-        if mesh_changed {
-            self.life.ended(self.mesh_age);
-            self.mesh_age = 0;
-        }
-        self.known.adapt(&leaves(step));
+        self.balancer.adapt(&leaves(step));
         let told = match self.args.foresight {
             Foresight::Full => step.costs.clone(),
-            Foresight::None | Foresight::Smoothed => self.known.costs(),
+            Foresight::None | Foresight::Smoothed => self.balancer.costs(step.costs.len()),
         };
         let carried = self
             .before
@@ -176,70 +172,62 @@ impl<'a> Follower<'a> {
             .map(|(before, owners)| carried(self.dimensions, before, owners, step));
         let (owners, time_ms) = self.decide(step, &told, carried.as_deref(), mesh_changed)?;
         let judged = self.judge(step, &owners, time_ms, carried.as_deref())?;
-        self.known.observe(&step.costs)?;
-        self.mesh_age += 1;
-        self.since_placed = if judged.placed {
-            1
-        } else {
-            self.since_placed + 1
-        };
+        self.balancer.observe(&step.costs)?;
+        self.n_steps += 1;
         self.before = Some((step, owners));
         Ok(judged)
     }
 
     /// The owners of a step, and the time of computing them if they were computed.
     fn decide(
-        &self,
+        &mut self,
         step: &Step,
         told: &[f64],
         carried: Option<&[u32]>,
         mesh_changed: bool,
     ) -> Result<(Vec<u32>, Option<f64>), PlacementError> {
+        let (args, scene) = (self.args, &self.args.scene);
+        let limits = Limits {
+            blocks_per_rank: None,
+            bytes_per_block: args.bytes_per_block,
+        };
+        let mut problem = problem(args.ranks, self.ranks, told)?
+            .with_ranks_per_node(scene.ranks_per_node)?
+            .with_machine(scene.message_time)?
+            .with_matching(args.matching.into())
+            .with_limits(limits)?;
+        let graph;
+        if let Some(mesh) = self
+            .mesh(step)
+            .filter(|_| needs_mesh(self.balancer.policy()))
+        {
+            graph = neighbours(mesh, scene.message_bytes());
+            problem = problem.with_mesh(mesh)?.with_graph(graph.as_graph())?;
+        }
+        let of_blocks = self.memory(step);
+        if let (Some(of_ranks), Some(of_blocks)) = (&self.ranks.memory, &of_blocks) {
+            problem = problem.with_memory(Memory {
+                of_blocks,
+                of_ranks,
+            })?;
+        }
         let Some(present) = carried else {
-            return self
-                .place(step, told, None)
-                .map(|(owners, time_ms)| (owners, Some(time_ms)));
+            let start = Instant::now();
+            let owners = self.balancer.place(&problem)?;
+            self.balancer.placed(self.n_steps);
+            return Ok((owners, Some(start.elapsed().as_secs_f64() * 1e3)));
         };
-        let now = certify(&self.problem(told)?, present)?;
-        let mut situation = Situation {
-            steps_since_placed: self.since_placed,
-            mesh_changed,
-            makespan: now.makespan,
-            mean: now.mean,
-            prospect: None,
+        let prices = Prices {
+            placing: args.placing,
+            per_byte: args.moving,
         };
-        let is_due = |situation: &Situation| {
-            self.args
-                .trigger
-                .iter()
-                .any(|trigger| trigger.is_due(situation))
-        };
-        let asks_for_prospect = self.args.trigger.contains(&Trigger::BreakEven);
-        if !is_due(&situation) && !asks_for_prospect {
-            return Ok((present.to_vec(), None));
-        }
-        let (owners, time_ms) = self.place(step, told, carried)?;
-        situation.prospect = Some(self.prospect(told, present, &owners)?);
-        match is_due(&situation) {
-            true => Ok((owners, Some(time_ms))),
-            false => Ok((present.to_vec(), None)),
-        }
-    }
-
-    /// What going from the present owners to others promises and costs.
-    fn prospect(
-        &self,
-        told: &[f64],
-        present: &[u32],
-        owners: &[u32],
-    ) -> Result<Prospect, PlacementError> {
-        let moved = present.iter().zip(owners).filter(|(a, b)| a != b).count() as f64;
-        Ok(Prospect {
-            makespan: certify(&self.problem(told)?, owners)?.makespan,
-            steps_left: self.life.steps_left(self.mesh_age),
-            placing: self.args.placing,
-            migrating: moved * self.args.bytes_per_block as f64 * self.args.moving,
-        })
+        let problem = problem.with_owners(present)?;
+        let placed = self
+            .balancer
+            .step(self.n_steps, mesh_changed, problem, prices)?;
+        Ok(placed.map_or((present.to_vec(), None), |proposal| {
+            (proposal.owners, Some(proposal.seconds * 1e3))
+        }))
     }
 
     fn mesh<'s>(&self, step: &'s Step) -> Option<Mesh<'s>> {
@@ -248,15 +236,6 @@ impl<'a> Follower<'a> {
             root_level,
             octants: &step.octants,
         })
-    }
-
-    /// These costs on these ranks.
-    fn problem<'c>(&'c self, costs: &'c [f64]) -> Result<Problem<'c>, PlacementError> {
-        let problem = Problem::new(costs, self.args.ranks)?;
-        match &self.ranks.speeds {
-            Some(speeds) => problem.with_speeds(speeds),
-            None => Ok(problem),
-        }
     }
 
     /// What the blocks of a step need, where ranks have a limit.
@@ -268,46 +247,6 @@ impl<'a> Follower<'a> {
         })
     }
 
-    fn place(
-        &self,
-        step: &Step,
-        costs: &[f64],
-        present: Option<&[u32]>,
-    ) -> Result<(Vec<u32>, f64), PlacementError> {
-        let (args, scene) = (self.args, &self.args.scene);
-        let graph;
-        let limits = Limits {
-            blocks_per_rank: None,
-            bytes_per_block: args.bytes_per_block,
-        };
-        let mut problem = self
-            .problem(costs)?
-            .with_ranks_per_node(scene.ranks_per_node)?
-            .with_machine(scene.message_time)?
-            .with_matching(args.matching.into())
-            .with_limits(limits)?;
-        if let Some(mesh) = self.mesh(step).filter(|_| needs_mesh(self.policy)) {
-            graph = neighbours(mesh, scene.message_bytes());
-            problem = problem.with_mesh(mesh)?.with_graph(graph.as_graph())?;
-        }
-        let of_blocks = self.memory(step);
-        if let (Some(of_ranks), Some(of_blocks)) = (&self.ranks.memory, &of_blocks) {
-            problem = problem.with_memory(Memory {
-                of_blocks,
-                of_ranks,
-            })?;
-        }
-        if let Some(present) = present {
-            problem = problem.with_owners(present)?;
-        }
-        let start = Instant::now();
-        let mut owners = place(self.policy, &problem)?.owners;
-        if present.is_some() {
-            owners = limit_migration(&problem, &owners, &args.migration_limit())?;
-        }
-        Ok((owners, start.elapsed().as_secs_f64() * 1e3))
-    }
-
     fn judge(
         &self,
         step: &Step,
@@ -315,7 +254,7 @@ impl<'a> Follower<'a> {
         time_ms: Option<f64>,
         carried: Option<&[u32]>,
     ) -> Result<Judged, PlacementError> {
-        let mut problem = self.problem(&step.costs)?;
+        let mut problem = problem(self.args.ranks, self.ranks, &step.costs)?;
         let certificate = certify(&problem, owners)?;
         if let Some(mesh) = self.mesh(step) {
             problem = problem.with_mesh(mesh)?;
@@ -340,6 +279,19 @@ impl<'a> Follower<'a> {
                 .map(|LevelBalance { level, ratio }| LevelRatio { level, ratio })
                 .collect(),
         })
+    }
+}
+
+/// These costs on these ranks.
+fn problem<'c>(
+    n_ranks: u32,
+    ranks: &'c Ranks,
+    costs: &'c [f64],
+) -> Result<Problem<'c>, PlacementError> {
+    let problem = Problem::new(costs, n_ranks)?;
+    match &ranks.speeds {
+        Some(speeds) => problem.with_speeds(speeds),
+        None => Ok(problem),
     }
 }
 
