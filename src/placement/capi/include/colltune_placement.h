@@ -190,6 +190,29 @@ typedef struct colltune_placement_situation {
  * mean) or "break-even". `due` becomes 1 or 0. */
 int colltune_placement_is_due(const char *trigger, const colltune_placement_situation *situation, int *due);
 
+/* When and how one run places its blocks anew, step after step: a policy that may be replaced, a trigger as above, how
+ * long meshes live, and what was not worth it. A handle may be used by one thread at a time, and decides alike on every
+ * rank if the same is told to it there. */
+typedef struct colltune_placement_balancer colltune_placement_balancer;
+
+/* A handle for a run before its first step, 1. A mesh is first expected to live for `mesh_life` steps. */
+int colltune_placement_balancer_new(const char *policy, const char *trigger, double mesh_life,
+                                    colltune_placement_balancer **balancer);
+
+/* Blocks are placed by `policy` from now on, whenever the trigger asks. */
+int colltune_placement_balancer_use(colltune_placement_balancer *balancer, const char *policy);
+
+/* Decides after `step`. `problem` has the costs and the present owners; `mesh_changed` is 1 if the mesh has in this step.
+ * For "break-even", `placing` is the time of computing a placement and `per_byte` that of moving a byte, of which a block
+ * has problem->bytes_per_block; both in the unit of the costs. `placed` becomes 1 if `owners` are new ones, and 0 if they
+ * are the present ones. `owners` may be problem->owners. */
+int colltune_placement_balancer_step(colltune_placement_balancer *balancer, uint64_t step, int mesh_changed,
+                                     const colltune_placement_problem *problem, double placing,
+                                     double per_byte, uint32_t *owners, size_t n_owners, int *placed);
+
+/* Ends a handle; NULL is none. */
+void colltune_placement_balancer_free(colltune_placement_balancer *balancer);
+
 /* The hash of an assignment; 0 if `owners` is NULL and n is not 0. */
 uint64_t colltune_placement_hash(const uint32_t *owners, size_t n);
 

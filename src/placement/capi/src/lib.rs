@@ -11,6 +11,7 @@ mod convert;
 mod fence;
 mod layout;
 
+mod balance;
 mod costs;
 mod mesh;
 

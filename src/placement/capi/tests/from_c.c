@@ -123,6 +123,31 @@ int main(void) {
     EXPECT(colltune_placement_is_due("break-even", &now, &due) == COLLTUNE_PLACEMENT_OK && due == 0);
     EXPECT(colltune_placement_is_due("sometimes", &now, &due) != COLLTUNE_PLACEMENT_OK);
 
+    /* A run decides step after step, and may change its policy. */
+    colltune_placement_balancer *run = NULL;
+    double work[4] = {3, 1, 1, 1};
+    uint32_t at[4] = {0, 0, 1, 1};
+    int placed = -1;
+    colltune_placement_problem blocks = COLLTUNE_PLACEMENT_PROBLEM;
+    blocks.blocks = 4;
+    blocks.costs = work;
+    blocks.ranks = 2;
+    EXPECT(colltune_placement_balancer_new("contiguous", "sometimes", 9, &run) != COLLTUNE_PLACEMENT_OK);
+    EXPECT(colltune_placement_balancer_new("contiguous", "imbalance:0.2", 9, &run) == COLLTUNE_PLACEMENT_OK);
+    EXPECT(colltune_placement_balancer_step(run, 1, 0, &blocks, 0, 0, at, 4, &placed) != COLLTUNE_PLACEMENT_OK);
+    blocks.owners = at;
+    EXPECT(colltune_placement_balancer_step(run, 1, 0, &blocks, 0, 0, at, 4, &placed) == COLLTUNE_PLACEMENT_OK);
+    EXPECT(placed == 1 && at[0] == 0 && at[1] == 0 && at[2] == 1 && at[3] == 1);
+    EXPECT(colltune_placement_balancer_use(run, "nothing") != COLLTUNE_PLACEMENT_OK);
+    EXPECT(colltune_placement_balancer_use(run, "contiguous-optimal") == COLLTUNE_PLACEMENT_OK);
+    EXPECT(colltune_placement_balancer_step(run, 2, 0, &blocks, 0, 0, at, 4, &placed) == COLLTUNE_PLACEMENT_OK);
+    EXPECT(placed == 1 && at[0] == 0 && at[1] == 1 && at[2] == 1 && at[3] == 1);
+    EXPECT(colltune_placement_balancer_step(run, 3, 0, &blocks, 0, 0, at, 4, &placed) == COLLTUNE_PLACEMENT_OK);
+    EXPECT(placed == 0 && at[1] == 1);
+    EXPECT(colltune_placement_balancer_step(run, 4, 0, &blocks, 0, 0, at, 3, &placed) == COLLTUNE_PLACEMENT_VALUE);
+    EXPECT(colltune_placement_balancer_step(NULL, 4, 0, &blocks, 0, 0, at, 4, &placed) == COLLTUNE_PLACEMENT_NULL);
+    colltune_placement_balancer_free(run);
+
     /* The list of policies ends. */
     size_t listed = 0;
     while (colltune_placement_policy(listed))
