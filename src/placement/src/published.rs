@@ -289,10 +289,8 @@ fn pool(loads: &[f64], most: usize) -> Vec<u32> {
 /// A policy of ours and the published one that it answers to.
 ///
 /// The baseline is not among them: by count is by count, and which ranks get one block more is luck.
-pub const RIVALS: [(&str, Published); 11] = [
-    ("cdp", Published::Cdp),
+pub const RIVALS: [(&str, Published); 9] = [
     ("contiguous-optimal", Published::Cdp),
-    ("cdpc", Published::Chunked(CHUNK)),
     ("contiguous-optimal", Published::Chunked(CHUNK)),
     ("lpt", Published::Lpt),
     ("lpt-swap", Published::Lpt),
@@ -323,7 +321,6 @@ mod tests {
     use super::*;
     use crate::bound::lower_bound;
     use crate::certificate::makespan;
-    use crate::policy::cdp;
     use crate::problem::Problem;
 
     fn span(costs: &[f64], ranks: u32, policy: Published) -> Option<f64> {
@@ -388,16 +385,34 @@ mod tests {
 
     #[test]
     fn its_dynamic_program_is_optimal_among_two_sizes() {
+        // The program as its paper has it.
+        let by_definition = |costs: &[f64], ranks: usize| {
+            let n = costs.len();
+            let mut best = vec![f64::INFINITY; n + 1];
+            best[0] = 0.0;
+            for _ in 0..ranks {
+                let mut next = vec![f64::INFINITY; n + 1];
+                for (start, &so_far) in best.iter().enumerate() {
+                    for end in [start + n / ranks, start + n.div_ceil(ranks)] {
+                        if end <= n && so_far.is_finite() {
+                            let load: f64 = costs[start..end].iter().sum();
+                            next[end] = f64::min(next[end], so_far.max(load));
+                        }
+                    }
+                }
+                best = next;
+            }
+            best[n]
+        };
         for seed in 0..300 {
             let (draw, ranks) = instance(Distribution::ALL[seed as usize % 3], seed);
             if ranks > 256 || draw.len().is_multiple_of(ranks as usize) {
                 continue;
             }
-            let problem = Problem::new(&draw, ranks).unwrap();
-            let ours = makespan(&problem, &cdp::place(&problem));
+            let least = by_definition(&draw, ranks as usize);
             assert_eq!(
                 span(&draw, ranks, Published::Cdp),
-                Some(ours),
+                Some(least),
                 "seed {seed}"
             );
         }

@@ -90,7 +90,7 @@ Files: placement-bench.json, .csv and .svg in the folder of --out; placement-pub
 pub struct Args {
     /// Policies, as in `colltune-lab placement policies`
     #[arg(long, value_delimiter = ',', value_parser = super::policy(), value_name = "POLICY",
-          default_value = "contiguous,contiguous-optimal,cdpc,lpt,lpt-swap,cplx:0,cplx:25,cplx:50,cplx:75,cplx:100")]
+          default_value = "contiguous,contiguous-optimal,lpt,lpt-swap,cplx:0,cplx:25,cplx:50,cplx:75,cplx:100")]
     policies: Vec<Policy>,
     /// Numbers of ranks
     #[arg(long, value_delimiter = ',', value_name = "N", default_value = "512,4096,16384,131072",
@@ -370,7 +370,7 @@ mod tests {
             .iter()
             .map(|line| line.name.as_str())
             .collect();
-        assert_eq!(policies.len(), 10, "{policies:?}");
+        assert_eq!(policies.len(), 9, "{policies:?}");
         for panel in &figure.bands[2].panels {
             for line in &panel.lines {
                 let shares: Vec<f64> = line.points.iter().map(|point| point.0).collect();

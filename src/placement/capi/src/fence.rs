@@ -49,9 +49,13 @@ impl Failure {
 
 impl From<PlacementError> for Failure {
     fn from(error: PlacementError) -> Self {
-        use PlacementError::{Needs, Policy, PolicyArgument, UnknownCurve, UnknownPolicy};
+        use PlacementError::{
+            GonePolicy, Needs, Policy, PolicyArgument, UnknownCurve, UnknownPolicy,
+        };
         let code = match error {
-            UnknownPolicy { .. } | PolicyArgument { .. } | UnknownCurve(_) => NAME,
+            UnknownPolicy { .. } | GonePolicy { .. } | PolicyArgument { .. } | UnknownCurve(_) => {
+                NAME
+            }
             Needs { .. } => NEEDS,
             Policy { .. } => FAILED,
             _ => VALUE,

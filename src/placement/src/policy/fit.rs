@@ -117,7 +117,7 @@ mod tests {
                 let judged = judged.memory.unwrap();
                 broken_without += u64::from(judged.ranks_over > 0);
             }
-            assert!(broken_without > 3, "case {case}: the limits bind");
+            assert!(broken_without > 1, "case {case}: the limits bind");
         }
     }
 

@@ -4,7 +4,6 @@
 //! as `contiguous`, `cplx:50` or `contiguous-optimal:max=4`. A new policy is one file and one row.
 
 mod baseline;
-pub mod cdp;
 pub mod contiguous;
 pub mod contiguous_optimal;
 pub mod cplx;

@@ -93,6 +93,16 @@ impl Syntax {
     }
 }
 
+/// What stands for a policy that went, for the message of an error.
+fn instead_of(policy: &str) -> &'static str {
+    match policy {
+        "cdp" | "cdpc" => {
+            "contiguous-optimal, whose makespan is never greater; as published: published:cdp, published:cdpc:N"
+        }
+        _ => "",
+    }
+}
+
 /// The policies that this build was made without, for the message of an error.
 fn left_out() -> String {
     let optional = [
@@ -120,9 +130,15 @@ impl FromStr for Policy {
             None => (name, None),
         };
         let row = TABLE.iter().find(|row| row.name == head);
-        let row = row.ok_or_else(|| PlacementError::UnknownPolicy {
-            name: name.to_owned(),
-            allowed: Policy::names().join(", ") + &left_out(),
+        let row = row.ok_or_else(|| match instead_of(head) {
+            "" => PlacementError::UnknownPolicy {
+                name: name.to_owned(),
+                allowed: Policy::names().join(", ") + &left_out(),
+            },
+            instead => PlacementError::GonePolicy {
+                name: name.to_owned(),
+                instead,
+            },
         })?;
         let argument = row.syntax.read(tail);
         let argument = argument.ok_or_else(|| PlacementError::PolicyArgument {
@@ -193,6 +209,10 @@ mod tests {
     fn a_wrong_name_is_answered_with_the_right_ones() {
         let error = "ltp".parse::<Policy>().unwrap_err().to_string();
         assert!(error.contains("\"ltp\"") && error.contains("lpt") && error.contains("contiguous"));
+        for gone in ["cdp", "cdpc", "cdpc:64", "hierarchical:cdp"] {
+            let error = gone.parse::<Policy>().unwrap_err().to_string();
+            assert!(error.contains("contiguous-optimal") && error.contains("published:cdp"));
+        }
         for wrong in [
             "",
             ":",

@@ -5,7 +5,7 @@ use super::graphlb;
 #[cfg(feature = "ilp")]
 use super::ilp;
 use super::row::{Argument, Need, Row, Syntax};
-use super::{baseline, cdp, contiguous, contiguous_optimal, cplx, grouplb, hierarchical};
+use super::{baseline, contiguous, contiguous_optimal, cplx, grouplb, hierarchical};
 use super::{lpt, lpt_swap, rcb, sfclb, shamrock, uneven, weighted_random};
 
 /// Every policy there is.
@@ -36,27 +36,6 @@ pub static TABLE: &[Row] = &[
         help: "the least makespan of all contiguous placements, with at most N blocks on a rank",
         on_uneven_ranks: Some(contiguous_optimal::run_on_uneven_ranks),
         run: contiguous_optimal::run,
-    },
-    Row {
-        name: "cdp",
-        syntax: Syntax::Plain,
-        needs: &[],
-        source: "Jain et al. 2025, section V-C",
-        help: "the least makespan of contiguous placements with two sizes of interval",
-        on_uneven_ranks: None,
-        run: |problem, _| Ok(cdp::place(problem).into()),
-    },
-    Row {
-        name: "cdpc",
-        syntax: Syntax::Count { default: 512 },
-        needs: &[],
-        source: "Jain et al. 2025, section V-C",
-        help: "cdp in chunks of N ranks",
-        on_uneven_ranks: None,
-        run: |problem, argument| match argument {
-            Argument::Count(ranks) => Ok(cdp::place_in_chunks(problem, *ranks).into()),
-            _ => unreachable!("the syntax gives a count"),
-        },
     },
     Row {
         name: "lpt",
