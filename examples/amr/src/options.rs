@@ -229,12 +229,9 @@ pub struct Options {
     /// Where --plot_freq puts its pictures.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub plot_folder: std::path::PathBuf,
-    /// Write an animated PNG of such pictures, with the same colours for the same values in all of them.
-    #[arg(long, value_name = "FILE")]
+    /// Refused: it was an animated PNG.
+    #[arg(long, hide = true, alias = "movie_freq", overrides_with = "movie")]
     pub movie: Option<std::path::PathBuf>,
-    /// Steps between the movie's pictures.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    pub movie_freq: u64,
     /// Write the time of each phase, and messages and bytes of each kind, by step and rank as Parquet into
     /// this folder.
     #[arg(long, value_name = "FOLDER")]

@@ -1,4 +1,4 @@
-//! What a run shows: VTK files for ParaView, pictures of a slice and a movie of them, all published whole or not at all.
+//! What a run shows: VTK files for ParaView, and pictures of a slice, all published whole or not at all.
 //!
 //! Nothing here communicates. Each rank writes the VTK file of its own blocks; for a picture each rank renders the
 //! tiles of its blocks, rank 0 paints them.
@@ -11,12 +11,7 @@ pub mod vtk;
 
 pub mod raster;
 
-mod canvas;
-mod colours;
-
-pub mod picture;
-
-pub mod movie;
+pub mod slice;
 
 use std::path::PathBuf;
 

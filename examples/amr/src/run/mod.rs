@@ -64,7 +64,6 @@ pub fn run(
     let start = Instant::now();
     run.open_telemetry(first)?;
     let steps = run.steps(first, tell)?;
-    run.close_movie(steps)?;
     run.close_telemetry(steps)?;
     run.times.total = start.elapsed().as_secs_f64();
     let (mut summary, blocks_max) = run.finish(steps)?;

@@ -53,7 +53,6 @@ impl<'a> Run<'a> {
             gas: Gas::new(settings),
             time: 0.0,
             telemetry: None,
-            movie: None,
             vtk_steps: Vec::new(),
             last_checkpoint: None,
             block_times: Vec::new(),

@@ -15,7 +15,6 @@ use crate::exchange::plan::Plan;
 use crate::field::Slot;
 use crate::mesh::Mesh;
 use crate::object::Objects;
-use crate::output::movie::Movie;
 use crate::physics::rarefaction::Rarefaction;
 use crate::physics::sedov::Blast;
 use crate::physics::wave::Wave;
@@ -43,8 +42,6 @@ pub(super) struct Run<'a> {
     /// Time simulated so far.
     pub time: f64,
     pub telemetry: Option<Telemetry>,
-    /// On rank 0, once it has a frame.
-    pub movie: Option<Movie>,
     pub vtk_steps: Vec<(u64, f64)>,
     pub last_checkpoint: Option<u64>,
     /// Seconds of the blocks in `own` since they were last observed, and over how many steps.

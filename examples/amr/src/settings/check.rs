@@ -7,6 +7,11 @@ use crate::options::{BalanceName, BoundaryName, CriterionName, Options, ProblemN
 pub(super) const REFINE_BUFFER_MAX: u32 = 64;
 
 pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
+    if options.movie.is_some() {
+        return Err(Refusal::new(
+            "--movie and --movie_freq went: --plot_freq N writes a picture every N steps, --vtk FOLDER files for ParaView",
+        ));
+    }
     let cells = [("nx", options.nx), ("ny", options.ny), ("nz", options.nz)];
     for (name, n) in cells {
         if n < 2 || n % 2 != 0 || n > 4096 {
