@@ -1,8 +1,5 @@
-//! Proves the optima of the small cases and prints them as `tests/data/optima.csv` holds them.
-//!
-//! ```text
-//! $ cargo run --release -p colltune-placement --features ilp --example optima -- 4 > src/placement/tests/data/optima.csv
-//! ```
+//! Proves the optima of the small cases and prints them as `tests/data/optima.csv` holds them:
+//! `cargo run --release -p colltune-placement --features ilp --example optima -- 4 > src/placement/tests/data/optima.csv`.
 //! The argument is HiGHS's time for one case in seconds. What it has proved then stands in `highs_bound`
 //! and `highs_best`, and `proof` says whether it was enough: `lower bound` where the costs alone prove
 //! the optimum, `HiGHS`, or `subsets` where HiGHS did not get that far. All optima that are not proved

@@ -23,13 +23,11 @@ pub unsafe extern "C" fn colltune_placement_balancer_new(
         let (policy, trigger) =
             unsafe { (text(policy, "the policy")?, text(trigger, "the trigger")?) };
         let (policy, trigger): (Policy, Trigger) = (policy.parse()?, trigger.parse()?);
-        let made = Balancer::new(policy, mesh_life, 0).with_triggers(vec![trigger]);
-        let made = Box::into_raw(Box::new(made));
         // SAFETY: the caller promises room for one pointer.
-        let room = unsafe { slice_mut(balancer, 1, "the handle of the balancer") };
-        room.map(|room| room[0] = made)
-            // SAFETY: it was made above, and nobody has it.
-            .inspect_err(|_| unsafe { colltune_placement_balancer_free(made) })
+        let room = unsafe { slice_mut(balancer, 1, "the handle of the balancer")? };
+        let made = Balancer::new(policy, mesh_life, 0).with_triggers(vec![trigger]);
+        room[0] = Box::into_raw(Box::new(made));
+        Ok(())
     })
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::curve::LEVEL_MAX;
 use crate::generate::Random;
 
 /// A run whose policy is its makespan, with costs on four ranks and up to 2 % of noise.
@@ -59,8 +60,7 @@ impl Balanced for Simulated<'_> {
 /// Follows a run of 1,000 steps whose mesh changes every 100, the last one too; gives how often costs are told to all,
 /// the policy is asked, and blocks move.
 fn follow(costs: &[f64], present: f64, policy: impl Fn(u64) -> f64) -> [u32; 3] {
-    let mut random = Random::new(5);
-    let mut moved = 0;
+    let (mut random, mut moved) = (Random::new(5), 0);
     let mut run = Simulated {
         balancer: Balancer::new(policy(0), 100.0, 0).with_triggers(vec![Trigger::BreakEven]),
         costs,
@@ -153,46 +153,39 @@ fn a_known_problem_is_placed_by_the_policy_of_the_moment_within_the_limit() {
     assert_eq!(step(&mut balancer, 3), None);
     let by_lpt = step(&mut balancer, 4).unwrap();
     assert_eq!(makespan(&problem(), &by_lpt), 4.0);
-    let mut limited = balancer.with_limit(one);
-    let limited = step(&mut limited, 6).unwrap();
+    let limited = step(&mut balancer.with_limit(one), 6).unwrap();
     let moved = limited.iter().zip(&present).filter(|(a, b)| a != b).count();
     assert_eq!(moved, 1);
     let unowned = Problem::new(&costs, 3).unwrap();
-    let mut balancer = Balancer::new(policy("lpt"), 9.0, 0);
-    let refused = balancer.step(1, true, unowned, Prices::default());
+    let refused = Balancer::new(policy("lpt"), 9.0, 0).step(1, true, unowned, Prices::default());
     assert!(refused.is_err(), "there are no present owners");
 }
 
 /// Where one rank of four takes four times as long, costs are measured in each step, and blocks placed where loads differ.
 #[test]
 fn costs_and_owners_come_to_rest_where_one_rank_is_slow() {
-    let (n, slower) = (64u64, 4.0);
-    let truth: Vec<f64> = (0..n).map(|i| 1.0 + (i % 7) as f64 / 3.0).collect();
-    let of_rank = |rank: u32| if rank == 1 { slower } else { 1.0 };
-    let octants: Vec<Octant> = (0..n as u32)
-        .map(|i| Octant::new(i << 10, 0, 0, crate::curve::LEVEL_MAX))
-        .collect();
+    let truth: Vec<f64> = (0..64u64).map(|i| 1.0 + (i % 7) as f64 / 3.0).collect();
+    let exact = Problem::new(&truth, 4).and_then(|p| p.with_speeds(&[1.0, 0.25, 1.0, 1.0]));
+    let exact = exact.unwrap();
+    let of_rank = |rank: u32| 1.0 / exact.speed(rank);
+    let octant = |i: u64| Octant::new(i as u32, 0, 0, LEVEL_MAX);
+    let octants: Vec<Octant> = (0..64).map(octant).collect();
     let costs = Costs::new(Smoothing::default(), 3, &octants).unwrap();
-    let mut balancer = Balancer::new("lpt-swap".parse::<Policy>().unwrap(), 1.0, 0)
+    let policy: Policy = "lpt-swap".parse().unwrap();
+    let mut balancer = Balancer::new(policy, 1.0, 0)
         .with_costs(costs)
         .with_triggers(vec![Trigger::Imbalance(0.1)]);
-    let mut owners: Vec<u32> = (0..n as u32).map(|i| i / 16).collect();
-    let ideal = truth.iter().sum::<f64>() / (3.0 + 1.0 / slower);
+    let mut owners: Vec<u32> = (0..64).map(|i| i / 16).collect();
     for step in 1..=20u64 {
         // Up to 2 % of noise.
         let noise = |i: u64| 1.0 + 0.02 * ((step * 64 + i) * 7919 % 97) as f64 / 97.0;
-        let times = (0..n).zip(&truth).zip(&owners);
-        let times: Vec<f64> = times
-            .map(|((i, cost), &owner)| cost * of_rank(owner) * noise(i))
-            .collect();
-        let references: Vec<f64> = (0..4)
-            .map(|rank| 2e-5 * of_rank(rank) * noise(rank.into()))
-            .collect();
+        let time = |i: usize| truth[i] * of_rank(owners[i]) * noise(i as u64);
+        let times: Vec<f64> = (0..64).map(time).collect();
+        let references = [0u32, 1, 2, 3].map(|rank| of_rank(rank) * noise(rank.into()));
         balancer.observe_on(&owners, &times, &references).unwrap();
         let costs = balancer.costs(owners.len());
-        for (cost, truth) in costs.iter().zip(&truth) {
-            assert!((cost / truth - 1.0).abs() < 0.03, "{cost} for {truth}");
-        }
+        let near = |(cost, truth): (&f64, &f64)| (cost / truth - 1.0).abs() < 0.03;
+        assert!(costs.iter().zip(&truth).all(near), "step {step}: {costs:?}");
         let speeds = balancer.speeds().expect("one rank is slow").to_vec();
         let problem = Problem::new(&costs, 4).and_then(|p| p.with_speeds(&speeds));
         let problem = problem.and_then(|p| p.with_owners(&owners)).unwrap();
@@ -200,11 +193,7 @@ fn costs_and_owners_come_to_rest_where_one_rank_is_slow() {
         let placed = placed.unwrap();
         assert_eq!(placed.is_some(), step == 1, "step {step}");
         owners = placed.map_or(owners, |proposal| proposal.owners);
-        let mut loads = [0.0; 4];
-        for (cost, &owner) in truth.iter().zip(&owners) {
-            loads[owner as usize] += cost * of_rank(owner);
-        }
-        let makespan = loads.iter().copied().fold(0.0, f64::max);
-        assert!(makespan < 1.1 * ideal, "step {step}: {loads:?}, {ideal}");
+        let loads = Loads::new(&exact, &owners);
+        assert!(loads.makespan < 1.1 * loads.ideal, "step {step}: {loads:?}");
     }
 }
