@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use colltune_amr::checksum::Broken;
+use colltune_amr::ranks::threads;
 use colltune_amr::telemetry::Phase;
 use common::try_run;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
@@ -105,6 +106,19 @@ fn each_group_of_ranks_has_a_file_with_a_row_for_each_phase_step_and_rank() {
         let keys = numbers(folder.path(), name, &[first, "rank"]);
         assert!(keys.is_sorted(), "{name}");
     }
+}
+
+#[test]
+fn the_first_rank_alone_takes_what_its_group_sends_one_rank_after_another() {
+    let taken = threads::run(5, |ranks| {
+        let own: Vec<u8> = (0..3 * ranks.rank() as u8).collect();
+        let mut taken = Vec::new();
+        ranks.gather_bytes(&own, &mut |bytes| taken.push(bytes.to_vec()));
+        taken
+    });
+    let all: Vec<Vec<u8>> = (0..5).map(|rank| (0..3 * rank).collect()).collect();
+    assert_eq!(taken[0], all);
+    assert!(taken[1..].iter().all(Vec::is_empty), "{taken:?}");
 }
 
 #[test]
