@@ -23,7 +23,7 @@ const CALIBRATION: &str = "src/core/src/calibration.rs";
 const OWNERS: &str = "tuning-db/src/owners.rs";
 const SUMMARY: &str = "src/core/src/account/summary.rs";
 const STATISTICS: &str = "models/src/statistics.rs";
-const CHECKPOINT: &str = "examples/amr/src/run/checkpoint.rs";
+const CHECKPOINT: &str = "src/amr/src/run/checkpoint.rs";
 const COSTS: &str = "src/emulate/src/cost/model.rs";
 const MEMORY: &str = "src/emulate/src/cost/memory.rs";
 const EMULATED: &str = "src/lab/src/emulate/run/report.rs";
@@ -108,8 +108,8 @@ fn versions() -> String {
         ),
         row(
             "telemetry",
-            &constant("examples/amr/src/telemetry/about.rs", "VERSION"),
-            "`examples/amr/src/telemetry/about.rs`",
+            &constant("src/amr/src/telemetry/about.rs", "VERSION"),
+            "`src/amr/src/telemetry/about.rs`",
         ),
     ];
     table(["file", "version", "said in"], rows)

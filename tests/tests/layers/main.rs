@@ -40,7 +40,7 @@ const ROOTS: [&str; 27] = [
     "src/statistics/src/lib.rs",
     "src/telemetry/src/lib.rs",
     "src/timeline/src/lib.rs",
-    "examples/amr/src/lib.rs",
+    "src/amr/src/lib.rs",
     "examples/amr/mpi/src/main.rs",
     "docs/check/src/lib.rs",
     "tests/src/lib.rs",

@@ -31,25 +31,58 @@ use problem::{Problem, nearest};
 
 /// The decks that the program carries, by name.
 pub const BUILT_IN: &[(&str, &str)] = &[
-    ("ompicolltune", include_str!("../decks/ompicolltune.toml")),
+    (
+        "ompicolltune",
+        include_str!("../../../examples/amr/decks/ompicolltune.toml"),
+    ),
     (
         "expanding-sphere",
-        include_str!("../decks/expanding-sphere.toml"),
+        include_str!("../../../examples/amr/decks/expanding-sphere.toml"),
     ),
-    ("moving-sphere", include_str!("../decks/moving-sphere.toml")),
-    ("four-spheres", include_str!("../decks/four-spheres.toml")),
+    (
+        "moving-sphere",
+        include_str!("../../../examples/amr/decks/moving-sphere.toml"),
+    ),
+    (
+        "four-spheres",
+        include_str!("../../../examples/amr/decks/four-spheres.toml"),
+    ),
     (
         "sphere-hits-block",
-        include_str!("../decks/sphere-hits-block.toml"),
+        include_str!("../../../examples/amr/decks/sphere-hits-block.toml"),
     ),
-    ("sedov-512", include_str!("../decks/sedov-512.toml")),
-    ("sedov-1024", include_str!("../decks/sedov-1024.toml")),
-    ("sedov-2048", include_str!("../decks/sedov-2048.toml")),
-    ("sedov-4096", include_str!("../decks/sedov-4096.toml")),
-    ("blast-512", include_str!("../decks/blast-512.toml")),
-    ("blast-1024", include_str!("../decks/blast-1024.toml")),
-    ("blast-2048", include_str!("../decks/blast-2048.toml")),
-    ("blast-4096", include_str!("../decks/blast-4096.toml")),
+    (
+        "sedov-512",
+        include_str!("../../../examples/amr/decks/sedov-512.toml"),
+    ),
+    (
+        "sedov-1024",
+        include_str!("../../../examples/amr/decks/sedov-1024.toml"),
+    ),
+    (
+        "sedov-2048",
+        include_str!("../../../examples/amr/decks/sedov-2048.toml"),
+    ),
+    (
+        "sedov-4096",
+        include_str!("../../../examples/amr/decks/sedov-4096.toml"),
+    ),
+    (
+        "blast-512",
+        include_str!("../../../examples/amr/decks/blast-512.toml"),
+    ),
+    (
+        "blast-1024",
+        include_str!("../../../examples/amr/decks/blast-1024.toml"),
+    ),
+    (
+        "blast-2048",
+        include_str!("../../../examples/amr/decks/blast-2048.toml"),
+    ),
+    (
+        "blast-4096",
+        include_str!("../../../examples/amr/decks/blast-4096.toml"),
+    ),
 ];
 
 /// The command line's words that a deck stands for, values after their options.

@@ -7,7 +7,10 @@ use common::try_run;
 
 /// Runs the first steps of a deck, with a refinement after each.
 fn first_steps(deck: &str) -> Summary {
-    let path = format!("{}/decks/{deck}.toml", env!("CARGO_MANIFEST_DIR"));
+    let path = format!(
+        "{}/../../examples/amr/decks/{deck}.toml",
+        env!("CARGO_MANIFEST_DIR")
+    );
     let gas = deck.starts_with("sedov") || deck.starts_with("blast");
     let n_steps = match deck {
         // Its shock wave appears when the sphere arrives, in step 12.
@@ -29,7 +32,7 @@ fn first_steps(deck: &str) -> Summary {
 
 #[test]
 fn every_deck_runs_and_conserves() {
-    let folder = format!("{}/decks", env!("CARGO_MANIFEST_DIR"));
+    let folder = format!("{}/../../examples/amr/decks", env!("CARGO_MANIFEST_DIR"));
     let files = std::fs::read_dir(folder).expect("the decks");
     let mut n_decks = 0;
     for file in files {

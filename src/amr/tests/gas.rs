@@ -163,7 +163,7 @@ fn a_blast_in_a_stretched_domain_is_that_of_the_unit_cube() {
 fn the_published_blast_keeps_its_mass_and_energy() {
     let folder = env!("CARGO_MANIFEST_DIR");
     let line = format!(
-        "--deck {folder}/decks/blast-512.toml --nx 8 --ny 8 --nz 8 --npx 2 --npy 2 --npz 2"
+        "--deck {folder}/../../examples/amr/decks/blast-512.toml --nx 8 --ny 8 --nz 8 --npx 2 --npy 2 --npz 2"
     );
     let summary = try_run(2, &format!("{line} --checksum_freq 1 --num_tsteps 20")).expect("a run");
     assert!(summary.checksum_drift_max < 1e-13, "{summary:?}");
