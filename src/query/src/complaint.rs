@@ -3,9 +3,9 @@
 use colltune_core::spelling::{distance, nearest};
 use rusqlite::Error;
 
+use crate::engine::Engine;
 use crate::error::QueryError;
 use crate::functions::AGGREGATES;
-use crate::relation::{Journal, Named};
 
 /// Tables that there may be, with what brings them along.
 pub const OF_DATABASES: [&str; 9] = [
@@ -24,7 +24,7 @@ pub const OF_TELEMETRY: [&str; 8] = [
 ];
 
 /// Turns what SQLite says about a query into a sentence.
-pub fn explain(error: Error, sql: &str, tables: &[&Named], journal: &Journal) -> QueryError {
+pub fn explain(error: Error, sql: &str, engine: &Engine) -> QueryError {
     match error {
         Error::MultipleStatement => {
             let problem = "answer more than one query at a time: leave out what follows the `;`";
@@ -32,7 +32,7 @@ pub fn explain(error: Error, sql: &str, tables: &[&Named], journal: &Journal) ->
         }
         Error::SqlInputError { msg, offset, .. } => {
             let place = usize::try_from(offset).ok();
-            QueryError::Sql(said(&msg, place, sql, tables, journal))
+            QueryError::Sql(said(&msg, place, sql, engine))
         }
         Error::SqliteFailure(code, message) => {
             let message = message.unwrap_or_else(|| code.to_string());
@@ -41,9 +41,8 @@ pub fn explain(error: Error, sql: &str, tables: &[&Named], journal: &Journal) ->
                 rusqlite::ErrorCode::Unknown if message.ends_with("may not be modified") => {
                     changes(&message)
                 }
-                rusqlite::ErrorCode::Unknown => {
-                    QueryError::Sql(said(&message, None, sql, tables, journal))
-                }
+                rusqlite::ErrorCode::Unknown => QueryError::Sql(said(&message, None, sql, engine)),
+                rusqlite::ErrorCode::OutOfMemory => QueryError::Memory,
                 _ => QueryError::Engine(message),
             }
         }
@@ -57,18 +56,12 @@ fn changes(message: &str) -> QueryError {
     QueryError::Sql(format!("{what} ({message})"))
 }
 
-fn said(
-    message: &str,
-    place: Option<usize>,
-    sql: &str,
-    tables: &[&Named],
-    journal: &Journal,
-) -> String {
+fn said(message: &str, place: Option<usize>, sql: &str, engine: &Engine) -> String {
     let unknown = |what: &str| message.strip_prefix(what).map(str::trim);
     let (name, hint) = if let Some(name) = unknown("no such table:") {
-        (Some(name), about_table(name, tables))
+        (Some(name), about_table(name, engine))
     } else if let Some(name) = unknown("no such column:") {
-        (Some(name), about_column(name, sql, tables, journal))
+        (Some(name), about_column(name, sql, engine))
     } else if let Some(name) = unknown("no such function:") {
         (Some(name), about_function(name))
     } else {
@@ -107,12 +100,13 @@ fn find(sql: &str, name: &str) -> Option<usize> {
     places.find(alone)
 }
 
-fn about_table(name: &str, tables: &[&Named]) -> String {
+fn about_table(name: &str, engine: &Engine) -> String {
     let bare = name.rsplit('.').next().unwrap_or(name);
-    let mut known: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
-    if known.contains(&"records") {
-        known.insert(1, "calls");
-    }
+    let known: Vec<&str> = engine
+        .tables
+        .iter()
+        .map(|table| table.name.as_str())
+        .collect();
     let is_there = |names: &[&str]| known.iter().any(|known| names.contains(known));
     if OF_DATABASES.contains(&bare) && !is_there(&OF_DATABASES) {
         return "it is a table of databases: name one with --db DIR".to_owned();
@@ -130,17 +124,17 @@ fn about_table(name: &str, tables: &[&Named]) -> String {
     format!("{meant}there are: {}", known.join(", "))
 }
 
-fn about_column(name: &str, sql: &str, tables: &[&Named], journal: &Journal) -> String {
+fn about_column(name: &str, sql: &str, engine: &Engine) -> String {
     let bare = name.rsplit('.').next().unwrap_or(name);
-    let named = tables
+    let named = engine
+        .tables
         .iter()
         .filter(|table| find(sql, &table.name).is_some());
-    let columns = |table: &Named| -> Vec<String> {
-        let attributes = table.relation(journal).attributes.iter();
-        attributes.map(|one| one.name.clone()).collect()
-    };
-    let all: Vec<String> = named.flat_map(|table| columns(table)).collect();
-    let mut near = nearest(bare, all.iter().map(String::as_str), 3);
+    let all: Vec<&str> = named
+        .flat_map(|table| engine.opened(table).columns.iter())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let mut near = nearest(bare, all.iter().copied(), 3);
     near.dedup();
     match near.is_empty() {
         true => String::new(),

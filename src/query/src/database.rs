@@ -3,40 +3,66 @@
 //! Records and evidence are Parquet and are read as such, where the database's own code finds that they count;
 //! everything else is what that code reads.
 
+use std::path::Path;
+use std::rc::Rc;
+
 use colltune_db::evidence::Store;
-use colltune_db::{DataKey, DbError, Generation, evidence, generation, partition};
+use colltune_db::{DataKey, Database, DbError, Generation, evidence, generation, partition};
 use rusqlite::types::Value;
 
-use crate::decoded::Domain;
+use crate::calls;
 use crate::learned::{self, CELLS, GENERATIONS, OfCell, OfVariant, PASSED, VARIANTS};
 use crate::ledger;
-use crate::made::{Field, Made, empty, text, whole};
-use crate::parquet_file::ParquetFile;
-use crate::queried::Queried;
-use crate::relation::{Journal, Named, Relation};
-use crate::row_group::{self, Counting, Role};
+use crate::parquet_file::FilePart;
+use crate::table::{BOOLEAN, Field, Holds, INTEGER, Made, Opened, Part, TEXT, Table, text, whole};
 
 /// Columns that say whose rows are.
-const WHOSE: [(&str, Domain); 3] = [
-    ("library", Domain::Text),
-    ("machine", Domain::Text),
-    ("told", Domain::Text),
-];
-/// The same for what a training published.
-const OF_GENERATION: [(&str, Domain); 6] = [
-    ("library", Domain::Text),
-    ("machine", Domain::Text),
-    ("told", Domain::Text),
-    ("transport", Domain::Text),
-    ("generation", Domain::Integer),
-    ("in_force", Domain::Boolean),
+const WHOSE: [(&str, Holds); 3] = [("library", TEXT), ("machine", TEXT), ("told", TEXT)];
+/// The further ones of what a training published.
+const OF_GENERATION: [(&str, Holds); 3] = [
+    ("transport", TEXT),
+    ("generation", INTEGER),
+    ("in_force", BOOLEAN),
 ];
 
+/// A database that is asked: where it is, what it holds, and whose it is.
+pub struct Queried {
+    pub db: Database,
+    pub keys: Vec<DataKey>,
+    machine: String,
+}
+
+impl Queried {
+    /// Errors: as `Database::open`; `Io` for its folder; `Settings`.
+    pub fn open(path: &Path) -> Result<Rc<Queried>, DbError> {
+        let db = Database::open(path)?;
+        let keys = db.keys()?;
+        let machine = db.machine(&db.settings()?);
+        Ok(Rc::new(Queried { db, keys, machine }))
+    }
+
+    /// The columns that say whose rows are, with their values. The last one is empty where the library itself chose its
+    /// algorithms.
+    fn whose(&self, key: &DataKey) -> Vec<(&'static str, Value)> {
+        let told = key
+            .told
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let values = [&key.library.to_string(), &self.machine, &told].map(|one| text(one));
+        WHOSE
+            .map(|(name, _)| name)
+            .into_iter()
+            .zip(values)
+            .collect()
+    }
+}
+
 /// All tables of a database; none has been read yet.
-pub fn tables(asked: &Queried) -> Vec<Named> {
-    let of = |name, about, open: fn(&Queried, &Journal) -> Relation| {
-        let asked = asked.clone();
-        Named::new(name, about, move |journal| open(&asked, journal))
+pub fn tables(asked: &Rc<Queried>) -> Vec<Table> {
+    let of = |name, about, open: fn(&Rc<Queried>, &mut Vec<String>) -> Opened| {
+        let asked = Rc::clone(asked);
+        Table::new(name, about, move |warnings| open(&asked, warnings))
     };
     vec![
         of(
@@ -44,6 +70,7 @@ pub fn tables(asked: &Queried) -> Vec<Named> {
             "one row per recorded call and recording rank, for as long as the site keeps them",
             records,
         ),
+        calls::table(),
         of(
             "evidence",
             "what each run says of each variant at each shape; times are divided by level_ns",
@@ -52,167 +79,124 @@ pub fn tables(asked: &Queried) -> Vec<Named> {
         of(
             "runs",
             "one row per job of whatever mode, also those that died",
-            ledger::runs,
+            |asked, warnings| ledger::runs(&asked.db, warnings),
         ),
         of(
             "run_collectives",
             "where the time of each job that ended went: one row per collective and range of message sizes, from \
              message_bytes to less than 4 times as many",
-            ledger::collectives,
+            |asked, warnings| ledger::collectives(&asked.db, warnings),
         ),
         of(
             "generations",
             "one row per training that published something",
-            generations,
+            |asked, warnings| {
+                of_generations(asked, warnings, GENERATIONS, |generation| {
+                    generation.meta.into_iter().collect()
+                })
+            },
         ),
         of(
             "cells",
             "what each generation knows of each cell; in_force = 1 for today's",
-            cells,
+            |asked, warnings| {
+                of_generations(asked, warnings, CELLS, |generation| {
+                    generation.cells.into_iter().map(OfCell).collect()
+                })
+            },
         ),
         of(
             "variants",
             "what each generation knows of each variant in each cell",
-            variants,
+            |asked, warnings| {
+                of_generations(asked, warnings, VARIANTS, |generation| {
+                    generation.cells.iter().flat_map(OfVariant::all).collect()
+                })
+            },
         ),
         of(
             "passed",
             "calls that passed through untuned, as each generation counted them",
-            passed,
+            |asked, warnings| {
+                of_generations(asked, warnings, PASSED, |generation| {
+                    generation.meta.map_or_else(Vec::new, |meta| meta.passed)
+                })
+            },
         ),
     ]
 }
 
-fn records(asked: &Queried, journal: &Journal) -> Relation {
-    let mut relation = with_columns(&partition::layout());
+fn records(asked: &Rc<Queried>, warnings: &mut Vec<String>) -> Opened {
+    let mut table = with_columns(&partition::layout());
     for key in &asked.keys {
-        let paths = listed(partition::list(&asked.db.data(key)), journal);
+        let paths = partition::list(&asked.db.data(key)).unwrap_or_else(|error| {
+            warnings.push(format!("failed to {error}"));
+            Vec::new()
+        });
         for path in paths {
             // The footer says whether it is a partition, and a whole one.
-            let file = partition::held(&path)
+            let held = partition::held(&path)
                 .map_err(|error| format!("failed to {error}; it is left out"));
-            match file.and_then(|_| ParquetFile::open(&path)) {
-                Ok(file) => row_group::add(&mut relation, file, of_key(asked, key)),
-                Err(problem) => journal.warn(problem),
-            }
+            let counting = None;
+            let add = |_| FilePart { path, counting }.add(&mut table, asked.whose(key));
+            warnings.extend(held.and_then(add).err());
         }
     }
-    relation
+    table
 }
 
-fn evidence(asked: &Queried, journal: &Journal) -> Relation {
-    let mut relation = with_columns(&evidence::layout());
+fn evidence(asked: &Rc<Queried>, warnings: &mut Vec<String>) -> Opened {
+    let mut table = with_columns(&evidence::layout());
     for key in &asked.keys {
-        let mut warnings = Vec::new();
-        match Store::open(&asked.db, key, &mut warnings) {
+        match Store::open(&asked.db, key, warnings) {
             Ok(store) => {
                 for (path, counts) in store.files() {
-                    let counting = Counting {
-                        column: "run",
-                        counts: counts.to_vec(),
-                    };
-                    let role = Role {
-                        counting: Some(counting),
-                        ..of_key(asked, key)
-                    };
-                    match ParquetFile::open(path) {
-                        Ok(file) => row_group::add(&mut relation, file, role),
-                        Err(problem) => journal.warn(problem),
-                    }
+                    let (path, counting) = (path.to_owned(), Some(("run", counts.to_vec())));
+                    let added = FilePart { path, counting }.add(&mut table, asked.whose(key));
+                    warnings.extend(added.err());
                 }
             }
-            Err(error) => journal.warn(format!("failed to {error}")),
+            Err(error) => warnings.push(format!("failed to {error}")),
         }
-        warnings.into_iter().for_each(|one| journal.warn(one));
     }
-    relation
-}
-
-fn of_key(asked: &Queried, key: &DataKey) -> Role {
-    Role {
-        constants: asked.whose(key).to_vec(),
-        counting: None,
-    }
+    table
 }
 
 /// The table as it is before any file stands in it.
-fn with_columns(layout: &[(&'static str, &'static str)]) -> Relation {
-    let mut relation = empty::<()>(&WHOSE, &[]);
-    for (name, domain) in layout {
-        relation.place(name, Domain::from_name(domain).unwrap_or(Domain::Text));
-    }
-    relation
-}
-
-fn listed<T>(found: Result<Vec<T>, DbError>, journal: &Journal) -> Vec<T> {
-    found.unwrap_or_else(|error| {
-        journal.warn(format!("failed to {error}"));
-        Vec::new()
-    })
-}
-
-fn generations(asked: &Queried, journal: &Journal) -> Relation {
-    of_generations(asked, journal, 1, GENERATIONS, |generation| {
-        generation.meta.into_iter().collect()
-    })
-}
-
-fn cells(asked: &Queried, journal: &Journal) -> Relation {
-    of_generations(asked, journal, 1000, CELLS, |generation| {
-        generation.cells.into_iter().map(OfCell).collect()
-    })
-}
-
-fn variants(asked: &Queried, journal: &Journal) -> Relation {
-    of_generations(asked, journal, 10_000, VARIANTS, |generation| {
-        let of = |cell: &colltune_models::statistics::CellStatistics| -> Vec<OfVariant> {
-            OfVariant::all(cell)
-        };
-        generation.cells.iter().flat_map(of).collect()
-    })
-}
-
-fn passed(asked: &Queried, journal: &Journal) -> Relation {
-    of_generations(asked, journal, 100, PASSED, |generation| {
-        generation.meta.map_or_else(Vec::new, |meta| meta.passed)
-    })
+fn with_columns(layout: &[(&'static str, &'static str)]) -> Opened {
+    Opened::new(WHOSE.into_iter().chain(layout.iter().copied()))
 }
 
 /// A part for each generation, which is read when a query wants rows of it. Before any training that is what the
 /// prior says.
 fn of_generations<T: 'static>(
-    asked: &Queried,
-    journal: &Journal,
-    n_rows: u64,
+    asked: &Rc<Queried>,
+    warnings: &mut Vec<String>,
     fields: &'static [Field<T>],
     rows: fn(Generation) -> Vec<T>,
-) -> Relation {
-    let mut relation = empty(&OF_GENERATION, fields);
+) -> Opened {
+    let of_rows = fields.iter().map(|field| (field.0, field.1));
+    let mut table = Opened::new(WHOSE.into_iter().chain(OF_GENERATION).chain(of_rows));
     for key in &asked.keys {
-        let in_force = match generation::current(&asked.db, key) {
-            Ok(number) => number,
-            Err(error) => {
-                journal.warn(format!("failed to {error}"));
-                continue;
-            }
-        };
-        let mut numbers = listed(generation::numbers(&asked.db, key), journal);
+        let found = generation::current(&asked.db, key)
+            .and_then(|in_force| Ok((in_force, generation::numbers(&asked.db, key)?)));
+        let (in_force, mut numbers) = found.unwrap_or_else(|error| {
+            warnings.push(format!("failed to {error}"));
+            (1, Vec::new())
+        });
         if in_force == 0 {
             numbers.insert(0, 0);
         }
         for number in numbers {
-            let [(_, library), (_, machine), (_, told)] = asked.whose(key);
-            let transport = text(key.transport.name());
-            let (is_in_force, place) = (number == in_force, whole(number));
-            let in_force = Value::Integer(is_in_force.into());
-            let (db, key) = (asked.db.clone(), key.clone());
-            relation.fragments.push(Box::new(Made {
-                constants: vec![library, machine, told, transport, place, in_force],
-                fields,
-                n_rows,
-                make: move || learned::read(&db, &key, number).map(rows),
-            }));
+            let mut constants = asked.whose(key);
+            let is_in_force = Value::Integer((number == in_force).into());
+            let values = [text(key.transport.name()), whole(number), is_in_force];
+            constants.extend(OF_GENERATION.map(|(name, _)| name).into_iter().zip(values));
+            let (asked, key) = (Rc::clone(asked), key.clone());
+            let make = move || learned::read(&asked.db, &key, number).map(rows);
+            let rows = Box::new(Made { fields, make });
+            table.parts.push(Part { constants, rows });
         }
     }
-    relation
+    table
 }

@@ -1,67 +1,57 @@
-//! SQLite over the tables: nothing of it lies on disk, and nothing can be changed.
+//! SQLite over the tables, in memory: what a query uses is read first, and nothing can be changed.
 
-use std::sync::Arc;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
-use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Error, Statement};
+use rusqlite::{Connection, Error};
 
+use crate::answer::Sink;
 use crate::complaint::explain;
 use crate::error::QueryError;
-use crate::relation::{Journal, Named};
-use crate::scan::{Shared, register};
-use crate::{functions, views};
+use crate::fill::{declare, fill};
+use crate::functions;
+use crate::planning::{guard, prepare, unguard, used, wants_in_force};
+use crate::table::{Opened, Table};
 
 /// Tables that can be asked.
 pub struct Engine {
-    connection: Connection,
-    pub tables: Vec<Arc<Named>>,
-    pub journal: Arc<Journal>,
-}
-
-/// What takes an answer.
-pub trait Sink {
-    /// Errors: `Output`, as all of them.
-    fn begin(&mut self, columns: &[String]) -> Result<(), QueryError>;
-    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), QueryError>;
-    fn end(&mut self) -> Result<(), QueryError>;
+    pub tables: Vec<Table>,
+    pub(crate) warnings: RefCell<Vec<String>>,
 }
 
 impl Engine {
-    /// Errors: `Engine` where SQLite cannot be had, such as for want of memory.
-    pub fn new(tables: Vec<Named>) -> Result<Engine, QueryError> {
-        let tables: Vec<Arc<Named>> = tables.into_iter().map(Arc::new).collect();
-        let journal = Arc::new(Journal::default());
-        let open = || -> rusqlite::Result<Connection> {
-            let connection = Connection::open_in_memory()?;
-            // What is sorted stays in memory: a query leaves nothing behind.
-            connection.execute_batch("PRAGMA temp_store = MEMORY;")?;
-            functions::register(&connection)?;
-            for named in &tables {
-                let (named, journal) = (Arc::clone(named), Arc::clone(&journal));
-                register(&connection, Shared { named, journal })?;
-            }
-            for view in views::of(&tables) {
-                connection.execute_batch(view)?;
-            }
-            connection.authorizer(Some(reads_only))?;
-            Ok(connection)
-        };
-        let connection = open().map_err(|error| QueryError::Engine(error.to_string()))?;
-        Ok(Engine {
-            connection,
-            tables,
-            journal,
-        })
+    pub(crate) fn new(tables: Vec<Table>) -> Engine {
+        let warnings = RefCell::default();
+        Engine { tables, warnings }
+    }
+
+    /// Bounds the memory that SQLite takes in this process; it can only be lowered.
+    ///
+    /// Errors: `Engine`.
+    pub fn limit_memory(bytes: u64) -> Result<(), QueryError> {
+        let sql = format!("PRAGMA hard_heap_limit = {bytes}");
+        let limit = || Connection::open_in_memory()?.execute_batch(&sql);
+        limit().map_err(|error| QueryError::Engine(error.to_string()))
+    }
+
+    /// What has been left out since this was last asked; each sentence once.
+    pub fn take_warnings(&self) -> Vec<String> {
+        let mut said = BTreeSet::new();
+        let mut warnings = self.warnings.take();
+        warnings.retain(|one| said.insert(one.clone()));
+        warnings
     }
 
     /// Answers a query.
     ///
-    /// Errors: `Sql` for what is wrong with it; those of the sink.
+    /// Errors: `Sql` for what is wrong with it; `Memory`; those of the sink.
     pub fn ask(&self, sql: &str, answer: &mut dyn Sink) -> Result<(), QueryError> {
-        let complain = |error: Error| self.complain(error, sql);
-        let mut statement = self.connection.prepare(sql).map_err(complain)?;
-        let names = names(&statement);
+        let complain = |error: Error| explain(error, sql, self);
+        let connection = self.filled(sql).map_err(complain)?;
+        let mut statement = connection.prepare(sql).map_err(complain)?;
+        let names = statement.column_names().into_iter().map(str::to_owned);
+        let names: Vec<String> = names.collect();
         if names.is_empty() {
             return Err(complain(Error::InvalidQuery));
         }
@@ -79,36 +69,61 @@ impl Engine {
         answer.end()
     }
 
-    /// The columns of a table or view.
-    ///
-    /// Errors: as [`Engine::ask`].
-    pub fn columns(&self, table: &str) -> Result<Vec<String>, QueryError> {
-        let sql = format!("SELECT * FROM {table}");
-        let statement = self.connection.prepare(&sql);
-        let statement = statement.map_err(|error| self.complain(error, &sql))?;
-        Ok(names(&statement))
+    pub(crate) fn opened<'t>(&self, table: &'t Table) -> &'t Opened {
+        table.opened(&mut self.warnings.borrow_mut())
     }
 
-    fn complain(&self, error: Error, sql: &str) -> QueryError {
-        let tables: Vec<&Named> = self.tables.iter().map(AsRef::as_ref).collect();
-        explain(error, sql, &tables, &self.journal)
-    }
-}
-
-fn names(statement: &Statement<'_>) -> Vec<String> {
-    let names = statement.column_names();
-    names.into_iter().map(str::to_owned).collect()
-}
-
-/// Lets through what reads tables, and nothing that makes, changes or opens any.
-fn reads_only(context: AuthContext<'_>) -> Authorization {
-    match context.action {
-        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {
-            Authorization::Allow
+    /// A connection whose tables have what a query uses.
+    fn filled(&self, sql: &str) -> rusqlite::Result<Connection> {
+        let connection = Connection::open_in_memory()?;
+        // What is sorted stays in memory, too: a query leaves nothing behind.
+        connection.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA journal_mode = OFF;")?;
+        functions::register(&connection)?;
+        let named = |name: &str| {
+            let mut tables = self.tables.iter();
+            let table = tables.find(|table| table.name.eq_ignore_ascii_case(name))?;
+            Some((table, self.opened(table)))
+        };
+        prepare(&connection, sql, named)?;
+        let asked = used(&connection, sql)?;
+        let mut needed = asked.clone();
+        let mut inserts = Vec::new();
+        for (name, columns) in &asked {
+            let of_query = named(name).and_then(|(_, opened)| opened.query.as_ref());
+            if let Some(query) = of_query {
+                let select = query.select(columns);
+                prepare(&connection, &select, named)?;
+                for (source, columns) in used(&connection, &select)? {
+                    needed.entry(source).or_default().extend(columns);
+                }
+                inserts.push(format!("INSERT INTO {name} {select}"));
+            }
         }
-        AuthAction::Function { function_name } if function_name != "load_extension" => {
-            Authorization::Allow
+        for (name, columns) in &needed {
+            if let Some((table, opened @ Opened { query: None, .. })) = named(name) {
+                let has_old = opened.parts.iter().any(|part| !part.is_in_force());
+                let in_force = has_old && wants_in_force(&connection, sql, name)?;
+                unguard(&connection)?;
+                if !asked.contains_key(name) {
+                    // Our own query names its columns, so that it is not in need of the others.
+                    connection.execute_batch(&format!("DROP TABLE {name}"))?;
+                    declare(
+                        &connection,
+                        table,
+                        columns.iter().map(|place| &opened.columns[*place]),
+                    )?;
+                }
+                let problems = fill(&connection, table, opened, columns, in_force)?;
+                self.warnings.borrow_mut().extend(problems);
+            }
         }
-        _ => Authorization::Deny,
+        for insert in inserts {
+            connection.execute_batch(&insert)?;
+        }
+        for source in needed.keys().filter(|name| !asked.contains_key(*name)) {
+            connection.execute_batch(&format!("DROP TABLE {source}"))?;
+        }
+        guard(&connection)?;
+        Ok(connection)
     }
 }

@@ -14,6 +14,11 @@ pub enum QueryError {
     /// SQLite failed, such as for want of memory.
     #[error("answer the query: {0}")]
     Engine(String),
+    #[error(
+        "answer the query within the memory that it may take: name the columns that it needs instead of `*`, \
+         or give it more with --memory GIB"
+    )]
+    Memory,
     #[error(transparent)]
     Db(#[from] DbError),
     #[error("read the telemetry in {path}: there is no such folder", path = path.display())]

@@ -1,15 +1,14 @@
 //! The table `files`: what is read, file by file, and what cannot be.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::rc::Rc;
 
 use colltune_db::partition;
 use rusqlite::types::Value;
 
-use crate::decoded::Domain::{Integer, Text};
-use crate::made::{Field, Made, empty, text, whole};
+use crate::database::Queried;
 use crate::parquet_file::ParquetFile;
-use crate::queried::Queried;
-use crate::relation::Named;
+use crate::table::{Field, INTEGER, TEXT, Table, made, text, whole};
 use crate::telemetry::{self, Folder};
 
 /// A file as a row.
@@ -22,23 +21,25 @@ struct OfFile {
 }
 
 const FILES: &[Field<OfFile>] = &[
-    Field::new("folder", Text, |file| text(&file.folder)),
-    Field::new("holds", Text, |file| text(&file.holds)),
-    Field::new("path", Text, |file| text(&file.path.display().to_string())),
-    Field::new("bytes", Integer, |file| whole(file.bytes)),
-    Field::new("rows", Integer, |file| {
-        known(file, |read| Value::Integer(read.n_rows()))
+    Field("folder", TEXT, |file| text(&file.folder)),
+    Field("holds", TEXT, |file| text(&file.holds)),
+    Field("path", TEXT, |file| text(&file.path.display().to_string())),
+    Field("bytes", INTEGER, |file| whole(file.bytes)),
+    Field("rows", INTEGER, |file| {
+        known(file, |read| Value::Integer(read.metadata().num_rows()))
     }),
-    Field::new("row_groups", Integer, |file| {
+    Field("row_groups", INTEGER, |file| {
         known(file, |read| whole(read.n_row_groups() as u64))
     }),
-    Field::new("columns", Integer, |file| {
+    Field("columns", INTEGER, |file| {
         known(file, |read| whole(read.columns().count() as u64))
     }),
-    Field::new("created_by", Text, |file| {
-        known(file, |read| text(read.created_by()))
+    Field("created_by", TEXT, |file| {
+        known(file, |read| {
+            text(read.metadata().created_by().unwrap_or(""))
+        })
     }),
-    Field::new("problem", Text, |file| {
+    Field("problem", TEXT, |file| {
         let problem = file.read.as_ref().err();
         problem.map_or(Value::Null, |problem| text(problem))
     }),
@@ -48,21 +49,13 @@ fn known(file: &OfFile, value: fn(&ParquetFile) -> Value) -> Value {
     file.read.as_ref().map_or(Value::Null, value)
 }
 
-pub fn table(asked: Option<&Queried>, folders: &[Folder]) -> Named {
+pub fn table(asked: Option<&Rc<Queried>>, folders: &[Folder]) -> Table {
     let (asked, folders) = (asked.cloned(), folders.to_vec());
     let about = "one row per Parquet file that is asked, with what is wrong with it";
-    Named::new("files", about, move |_| {
-        let mut found = of_database(asked.as_ref());
+    Table::new("files", about, move |_| {
+        let mut found = asked.as_deref().map_or_else(Vec::new, of_database);
         found.extend(telemetry::files(&folders));
-        let mut relation = empty(&[], FILES);
-        let n_rows = found.len() as u64;
-        relation.fragments.push(Box::new(Made {
-            constants: Vec::new(),
-            fields: FILES,
-            n_rows,
-            make: move || Ok(found.iter().cloned().map(of_file).collect()),
-        }));
-        relation
+        made(FILES, move || Ok(found.clone().into_iter().map(of_file)))
     })
 }
 
@@ -76,22 +69,17 @@ fn of_file((folder, holds, path): (String, String, PathBuf)) -> OfFile {
     }
 }
 
-fn of_database(asked: Option<&Queried>) -> Vec<(String, String, PathBuf)> {
-    let Some(asked) = asked else {
-        return Vec::new();
-    };
+fn of_database(asked: &Queried) -> Vec<(String, String, PathBuf)> {
     let db = &asked.db;
     let folder = db.root().display().to_string();
-    let mut all = Vec::new();
-    let mut add = |holds: &str, place: &Path| {
-        for path in partition::list(place).unwrap_or_default() {
-            all.push((folder.clone(), holds.to_owned(), path));
-        }
-    };
+    let mut places = vec![("runs", db.runs())];
     for key in &asked.keys {
-        add("records", &db.data(key));
-        add("evidence", &db.evidence(key));
+        places.extend([("records", db.data(key)), ("evidence", db.evidence(key))]);
     }
-    add("runs", &db.runs());
-    all
+    let listed = |(holds, place): (&str, PathBuf)| {
+        let (folder, holds) = (folder.clone(), holds.to_owned());
+        let paths = partition::list(&place).unwrap_or_default().into_iter();
+        paths.map(move |path| (folder.clone(), holds.clone(), path))
+    };
+    places.into_iter().flat_map(listed).collect()
 }

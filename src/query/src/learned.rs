@@ -6,8 +6,7 @@ use colltune_db::{DataKey, Database, Generation, Meta, Passed};
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use rusqlite::types::Value;
 
-use crate::decoded::Domain::{Boolean, Integer, Real, Text};
-use crate::made::{Field, text, whole};
+use crate::table::{BOOLEAN, Field, INTEGER, REAL, TEXT, text, whole};
 
 /// Reads one generation; 0 is what holds before any training.
 ///
@@ -21,51 +20,51 @@ pub fn read(db: &Database, key: &DataKey, number: u64) -> Result<Generation, Str
 }
 
 pub const GENERATIONS: &[Field<Meta>] = &[
-    Field::new("created_unix_ms", Integer, |meta| {
+    Field("created_unix_ms", INTEGER, |meta| {
         whole(meta.created_unix_ms)
     }),
-    Field::new("colltune_version", Text, |meta| {
+    Field("colltune_version", TEXT, |meta| {
         text(&meta.colltune_version)
     }),
-    Field::new("seed", Integer, |meta| whole(meta.seed)),
-    Field::new("runs", Integer, |meta| whole(meta.runs)),
-    Field::new("records", Integer, |meta| whole(meta.records)),
-    Field::new("calls", Integer, |meta| whole(meta.calls)),
-    Field::new("evidence", Integer, |meta| whole(meta.evidence)),
-    Field::new("seconds", Real, |meta| Value::Real(meta.seconds)),
-    Field::new("cells_measured", Integer, |meta| whole(meta.cells_measured)),
-    Field::new("work_share", Real, |meta| Value::Real(meta.work)),
-    Field::new("nothing_to_gain", Text, |meta| text(&meta.nothing_to_gain)),
-    Field::new("learn_ms", Integer, |meta| whole(meta.learn_ms)),
+    Field("seed", INTEGER, |meta| whole(meta.seed)),
+    Field("runs", INTEGER, |meta| whole(meta.runs)),
+    Field("records", INTEGER, |meta| whole(meta.records)),
+    Field("calls", INTEGER, |meta| whole(meta.calls)),
+    Field("evidence", INTEGER, |meta| whole(meta.evidence)),
+    Field("seconds", REAL, |meta| Value::Real(meta.seconds)),
+    Field("cells_measured", INTEGER, |meta| whole(meta.cells_measured)),
+    Field("work_share", REAL, |meta| Value::Real(meta.work)),
+    Field("nothing_to_gain", TEXT, |meta| text(&meta.nothing_to_gain)),
+    Field("learn_ms", INTEGER, |meta| whole(meta.learn_ms)),
 ];
 
 /// A cell as a row.
 pub struct OfCell(pub CellStatistics);
 
 pub const CELLS: &[Field<OfCell>] = &[
-    Field::new("collective", Text, |row| text(row.0.cell.collective.name())),
-    Field::new("bytes_lo", Integer, |row| whole(row.0.cell.bytes.lo)),
-    Field::new("bytes_hi", Integer, |row| end(row.0.cell.bytes)),
-    Field::new("nodes_lo", Integer, |row| whole(row.0.cell.nodes.lo)),
-    Field::new("nodes_hi", Integer, |row| end(row.0.cell.nodes)),
-    Field::new("ppn_lo", Integer, |row| whole(row.0.cell.ppn.lo)),
-    Field::new("ppn_hi", Integer, |row| end(row.0.cell.ppn)),
-    Field::new("source", Text, |row| {
+    Field("collective", TEXT, |row| text(row.0.cell.collective.name())),
+    Field("bytes_lo", INTEGER, |row| whole(row.0.cell.bytes.lo)),
+    Field("bytes_hi", INTEGER, |row| end(row.0.cell.bytes)),
+    Field("nodes_lo", INTEGER, |row| whole(row.0.cell.nodes.lo)),
+    Field("nodes_hi", INTEGER, |row| end(row.0.cell.nodes)),
+    Field("ppn_lo", INTEGER, |row| whole(row.0.cell.ppn.lo)),
+    Field("ppn_hi", INTEGER, |row| end(row.0.cell.ppn)),
+    Field("source", TEXT, |row| {
         text(match row.0.source {
             Source::Prior => "prior",
             Source::Measured => "measured",
             Source::Predicted => "predicted",
         })
     }),
-    Field::new("best", Text, |row| text(&row.0.best)),
-    Field::new("gain", Real, |row| Value::Real(row.0.gain)),
-    Field::new("gain_lo", Real, |row| Value::Real(row.0.gain_lo)),
-    Field::new("gain_hi", Real, |row| Value::Real(row.0.gain_hi)),
-    Field::new("samples", Integer, |row| whole(row.0.samples())),
-    Field::new("time_share", Real, |row| Value::Real(row.0.time_share)),
-    Field::new("waiting_share", Real, |row| Value::Real(row.0.waiting)),
-    Field::new("drift", Real, |row| Value::Real(row.0.drift)),
-    Field::new("settled", Text, |row| text(&row.0.settled)),
+    Field("best", TEXT, |row| text(&row.0.best)),
+    Field("gain", REAL, |row| Value::Real(row.0.gain)),
+    Field("gain_lo", REAL, |row| Value::Real(row.0.gain_lo)),
+    Field("gain_hi", REAL, |row| Value::Real(row.0.gain_hi)),
+    Field("samples", INTEGER, |row| whole(row.0.samples())),
+    Field("time_share", REAL, |row| Value::Real(row.0.time_share)),
+    Field("waiting_share", REAL, |row| Value::Real(row.0.waiting)),
+    Field("drift", REAL, |row| Value::Real(row.0.drift)),
+    Field("settled", TEXT, |row| text(&row.0.settled)),
 ];
 
 /// A variant in a cell as a row.
@@ -85,45 +84,45 @@ impl OfVariant {
 }
 
 pub const VARIANTS: &[Field<OfVariant>] = &[
-    Field::new("collective", Text, |row| text(row.cell.collective.name())),
-    Field::new("bytes_lo", Integer, |row| whole(row.cell.bytes.lo)),
-    Field::new("bytes_hi", Integer, |row| end(row.cell.bytes)),
-    Field::new("nodes_lo", Integer, |row| whole(row.cell.nodes.lo)),
-    Field::new("nodes_hi", Integer, |row| end(row.cell.nodes)),
-    Field::new("ppn_lo", Integer, |row| whole(row.cell.ppn.lo)),
-    Field::new("ppn_hi", Integer, |row| end(row.cell.ppn)),
-    Field::new("variant", Text, |row| text(&row.variant.name)),
-    Field::new("probability", Real, |row| {
+    Field("collective", TEXT, |row| text(row.cell.collective.name())),
+    Field("bytes_lo", INTEGER, |row| whole(row.cell.bytes.lo)),
+    Field("bytes_hi", INTEGER, |row| end(row.cell.bytes)),
+    Field("nodes_lo", INTEGER, |row| whole(row.cell.nodes.lo)),
+    Field("nodes_hi", INTEGER, |row| end(row.cell.nodes)),
+    Field("ppn_lo", INTEGER, |row| whole(row.cell.ppn.lo)),
+    Field("ppn_hi", INTEGER, |row| end(row.cell.ppn)),
+    Field("variant", TEXT, |row| text(&row.variant.name)),
+    Field("probability", REAL, |row| {
         Value::Real(row.variant.probability)
     }),
-    Field::new("samples", Integer, |row| whole(row.variant.samples)),
-    Field::new("time_ns", Real, |row| row.variant.time_ns.median.into()),
-    Field::new("time_lo_ns", Real, |row| row.variant.time_ns.lo.into()),
-    Field::new("time_hi_ns", Real, |row| row.variant.time_ns.hi.into()),
-    Field::new("gain", Real, |row| {
+    Field("samples", INTEGER, |row| whole(row.variant.samples)),
+    Field("time_ns", REAL, |row| row.variant.time_ns.median.into()),
+    Field("time_lo_ns", REAL, |row| row.variant.time_ns.lo.into()),
+    Field("time_hi_ns", REAL, |row| row.variant.time_ns.hi.into()),
+    Field("gain", REAL, |row| {
         row.variant.contrast.map(|one| one.gain).into()
     }),
-    Field::new("gain_lo", Real, |row| {
+    Field("gain_lo", REAL, |row| {
         row.variant.contrast.map(|one| one.lo).into()
     }),
-    Field::new("gain_hi", Real, |row| {
+    Field("gain_hi", REAL, |row| {
         row.variant.contrast.map(|one| one.hi).into()
     }),
-    Field::new("replaces_default", Boolean, |row| {
+    Field("replaces_default", BOOLEAN, |row| {
         Value::Integer(row.variant.replaces_default.into())
     }),
-    Field::new("reason", Text, |row| text(&row.variant.reason)),
+    Field("reason", TEXT, |row| text(&row.variant.reason)),
 ];
 
 pub const PASSED: &[Field<Passed>] = &[
-    Field::new("collective", Text, |row| text(row.collective.name())),
-    Field::new("manner", Text, |row| text(&row.manner)),
-    Field::new("bytes_lo", Integer, |row| whole(row.bytes[0])),
-    Field::new("bytes_hi", Integer, |row| whole(row.bytes[1])),
-    Field::new("nodes", Integer, |row| Value::Integer(row.nodes.into())),
-    Field::new("ppn", Integer, |row| Value::Integer(row.ppn.into())),
-    Field::new("records", Integer, |row| whole(row.records)),
-    Field::new("median_ns", Integer, |row| whole(row.median_ns)),
+    Field("collective", TEXT, |row| text(row.collective.name())),
+    Field("manner", TEXT, |row| text(&row.manner)),
+    Field("bytes_lo", INTEGER, |row| whole(row.bytes[0])),
+    Field("bytes_hi", INTEGER, |row| whole(row.bytes[1])),
+    Field("nodes", INTEGER, |row| Value::Integer(row.nodes.into())),
+    Field("ppn", INTEGER, |row| Value::Integer(row.ppn.into())),
+    Field("records", INTEGER, |row| whole(row.records)),
+    Field("median_ns", INTEGER, |row| whole(row.median_ns)),
 ];
 
 fn end(range: Range) -> Value {

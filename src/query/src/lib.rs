@@ -1,30 +1,21 @@
 //! SQL over a tuning database and telemetry, by SQLite, which is part of this crate.
 //!
-//! Tables are not copied into SQLite: it asks them for rows ([`scan`]), and they read no column and no row group that
-//! a query can do without ([`parquet_file`], [`pruning`]). Nothing can be changed by a query.
+//! A query is prepared over tables without rows. SQLite says then which columns it uses, and only those are read, into
+//! tables in memory ([`engine`]). Nothing can be changed by a query.
 //!
-//! Modules stand in the order of the data: values ([`decoded`], [`pruning`]), tables ([`relation`]) of files
-//! ([`parquet_file`], [`row_group`]) and of what other code reads ([`made`]), those of a database and of telemetry, how SQLite goes
-//! through them, what it can reckon, what is asked and what is answered.
-#![deny(unsafe_code)]
+//! Modules stand in the order of the data: tables of files and of what other code reads, those of a database and of
+//! telemetry, what SQLite can reckon, what is asked and what is answered.
+#![forbid(unsafe_code)]
 
-mod decoded;
-
-mod pruning;
-
-mod relation;
+mod table;
 
 mod parquet_file;
-
-mod row_group;
-
-mod made;
-
-mod queried;
 
 mod learned;
 
 mod ledger;
+
+mod calls;
 
 mod database;
 
@@ -32,23 +23,17 @@ mod telemetry;
 
 mod files;
 
-mod holding;
-
-mod plan;
-
-mod scan;
-
 mod functions;
-
-mod views;
 
 mod error;
 
 mod complaint;
 
-mod engine;
+mod planning;
 
-mod source;
+mod fill;
+
+mod engine;
 
 pub mod schema;
 
@@ -56,7 +41,33 @@ pub mod examples;
 
 pub mod answer;
 
+use std::path::{Path, PathBuf};
+
 pub use complaint::{OF_DATABASES, OF_TELEMETRY};
-pub use engine::{Engine, Sink};
+pub use engine::Engine;
 pub use error::QueryError;
-pub use source::open;
+
+/// Opens what is asked: a database, folders with telemetry, or both. Nothing is read before a query names it.
+///
+/// Errors: `Db` for a database that is not there; `NoTelemetry`.
+pub fn open(db: Option<&Path>, folders: &[PathBuf]) -> Result<Engine, QueryError> {
+    let asked = db.map(database::Queried::open).transpose()?;
+    let folders = folders.iter().map(|path| telemetry::Folder::open(path));
+    let folders = folders.collect::<Result<Vec<_>, QueryError>>()?;
+    let mut tables = asked.as_ref().map_or_else(Vec::new, database::tables);
+    // A file may have any name; what a database has comes first.
+    for table in telemetry::tables(&folders) {
+        if table.name != "files" && tables.iter().all(|other| other.name != table.name) {
+            tables.push(table);
+        }
+    }
+    tables.push(files::table(asked.as_ref(), &folders));
+    let engine = Engine::new(tables);
+    for folder in folders.iter().filter(|folder| folder.is_empty()) {
+        engine.warnings.borrow_mut().push(format!(
+            "there is no telemetry in {}: files such as phases.0000.parquet, which colltune-amr writes at its end",
+            folder.name()
+        ));
+    }
+    Ok(engine)
+}

@@ -1,46 +1,24 @@
 //! What can be asked: tables with their columns, in words.
 
 use crate::engine::Engine;
-use crate::error::QueryError;
 use crate::functions::AGGREGATES;
-use crate::views::CALLS_ABOUT;
 
 /// The tables, each with what a row is and its columns with type and unit.
-///
-/// Errors: as `Engine::ask`.
-pub fn text(engine: &Engine) -> Result<String, QueryError> {
+pub fn text(engine: &Engine) -> String {
     let mut text = String::new();
     for table in &engine.tables {
-        let relation = table.relation(&engine.journal);
-        text += &format!("{}: {}\n", table.name, table.about);
-        let columns = relation.attributes.iter();
+        let columns = engine.opened(table).columns.iter();
         let columns: Vec<(&str, &str)> = columns
-            .map(|one| (one.name.as_str(), one.domain.name()))
+            .map(|(name, holds)| (name.as_str(), *holds))
             .collect();
-        text += &lines(&columns);
-        if table.name == "records" {
-            text += &format!("calls: {CALLS_ABOUT}\n");
-            let names = engine.columns("calls")?;
-            let known = |name: &String| {
-                let column = columns.iter().find(|(other, _)| other == name);
-                column.map_or("real", |(_, domain)| *domain)
-            };
-            let of_calls: Vec<(&str, &str)> = names
-                .iter()
-                .map(|name| match name.as_str() {
-                    "records" | "time_ns" => (name.as_str(), "integer"),
-                    _ => (name.as_str(), known(name)),
-                })
-                .collect();
-            text += &lines(&of_calls);
-        }
+        text += &format!("{}: {}\n{}", table.name, table.about, lines(&columns));
     }
     text += "Beside SQLite's own functions (also over windows):\n";
     for (name, arguments, gives) in AGGREGATES {
         text += &format!("  {:18} {gives}\n", format!("{name}({arguments})"));
     }
     text += "  sqrt, exp, ln, log2, log10, floor, pow(x, y)\n";
-    Ok(text)
+    text
 }
 
 fn lines(columns: &[(&str, &str)]) -> String {

@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::decoded::Domain;
 use crate::error::QueryError;
-use crate::made::text;
-use crate::parquet_file::ParquetFile;
-use crate::relation::{Journal, Named, Relation};
-use crate::row_group::{self, Role};
+use crate::parquet_file::FilePart;
+use crate::table::{Opened, TEXT, Table, text};
 
 /// A folder that is asked, as it was named, with its files by table.
 #[derive(Clone, Debug)]
@@ -75,44 +72,27 @@ fn about(table: &str) -> &'static str {
 }
 
 /// The tables of all folders; none of the files has been read yet.
-pub fn tables(folders: &[Folder]) -> Vec<Named> {
+pub fn tables(folders: &[Folder]) -> Vec<Table> {
     let mut names: Vec<&String> = folders.iter().flat_map(|one| one.files.keys()).collect();
     names.sort_unstable();
     names.dedup();
     let of = |name: &String| {
-        let folders = folders.to_vec();
-        let wanted = name.clone();
-        Named::new(name, about(name), move |journal| {
-            open(&folders, &wanted, journal)
+        let (folders, wanted) = (folders.to_vec(), name.clone());
+        Table::new(name, about(name), move |warnings| {
+            // There is a table even where none of its files can be read.
+            let mut table = Opened::new([("folder", TEXT)]);
+            for (folder, _, path) in files(&folders)
+                .into_iter()
+                .filter(|(_, name, _)| *name == wanted)
+            {
+                let constants = vec![("folder", text(&folder))];
+                let counting = None;
+                warnings.extend(FilePart { path, counting }.add(&mut table, constants).err());
+            }
+            table
         })
     };
     names.into_iter().map(of).collect()
-}
-
-fn open(folders: &[Folder], table: &str, journal: &Journal) -> Relation {
-    let mut relation = Relation::default();
-    // There is a table even where none of its files can be read.
-    relation.place("folder", Domain::Text);
-    for folder in folders {
-        for path in folder.files.get(table).into_iter().flatten() {
-            match ParquetFile::open(path) {
-                Ok(file) => {
-                    let constants = vec![("folder", text(&folder.name))];
-                    let counting = None;
-                    row_group::add(
-                        &mut relation,
-                        file,
-                        Role {
-                            constants,
-                            counting,
-                        },
-                    );
-                }
-                Err(problem) => journal.warn(problem),
-            }
-        }
-    }
-    relation
 }
 
 /// All files, each with the folder and table that it belongs to.

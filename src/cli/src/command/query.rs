@@ -9,8 +9,8 @@ use std::io::{BufWriter, ErrorKind, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use colltune_query::answer::{CsvLines, Grid, JsonRows, ParquetOut};
-use colltune_query::{Engine, QueryError, Sink, examples, schema};
+use colltune_query::answer::{CsvLines, Grid, JsonRows, ParquetOut, Sink};
+use colltune_query::{Engine, QueryError, examples, schema};
 
 use colltune_output::failure::{usage, wrong};
 use colltune_output::progress;
@@ -19,7 +19,7 @@ use colltune_output::{is_stdout, print};
 /// Prints or writes the answer.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.examples {
-        return print(&examples::text());
+        return print(examples::TEXT);
     }
     if args.db.is_none() && args.telemetry.is_empty() {
         return Err(usage(
@@ -28,7 +28,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let engine = colltune_query::open(args.db.as_deref(), &args.telemetry)?;
     let answered = answer(&engine, args);
-    for warning in engine.journal.take_warnings() {
+    for warning in engine.take_warnings() {
         progress::hint(warning);
     }
     answered
@@ -36,13 +36,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn answer(engine: &Engine, args: &Args) -> anyhow::Result<()> {
     if args.schema {
-        return print(&schema::text(engine)?);
+        return print(&schema::text(engine));
     }
     let sql = args.sql()?;
+    let memory_bytes = args.memory_bytes();
+    Engine::limit_memory(memory_bytes)?;
     let out = BufWriter::new(std::io::stdout().lock());
     let mut sink: Box<dyn Sink + '_> = match &args.output {
-        Some(path) if is_stdout(path) => Box::new(ParquetOut::new(Path::new("/dev/stdout"))),
-        Some(path) => Box::new(ParquetOut::new(path)),
+        Some(path) => {
+            let stdout = is_stdout(path).then(|| Path::new("/dev/stdout"));
+            Box::new(ParquetOut::new(stdout.unwrap_or(path), memory_bytes))
+        }
         None if args.csv => Box::new(CsvLines::new(out)),
         None if args.json => Box::new(JsonRows::new(out)),
         None => Box::new(Grid::new(out, width())),
@@ -76,9 +80,9 @@ Examples:
   colltune query --examples                          ten queries to begin with
 
 SQL is SQLite's, with median, quantile(x, p), stddev, mad, corr, spearman and geomean. Nothing can
-be changed by a query. Conditions on step, rank, time, generation and other columns leave files
-and parts of files unread. Files that cannot be read are left out and named; the table `files`
-lists them. Several telemetry folders are told apart by the column `folder`.
+be changed by a query. The columns that a query names are read into memory, and no others. Files
+that cannot be read are left out and named; the table `files` lists them. Several telemetry folders
+are told apart by the column `folder`.
 Exit codes: 0 done, 1 failed, 2 wrong usage, such as SQL with errors.")]
 pub struct Args {
     /// The query; `-` reads it from standard input
@@ -90,6 +94,9 @@ pub struct Args {
     /// A folder with telemetry, as colltune-amr --telemetry DIR writes it; may be given again
     #[arg(long, value_name = "DIR")]
     telemetry: Vec<PathBuf>,
+    /// The most memory for tables and sorting, in GiB; half of what is free unless given
+    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    memory: Option<u64>,
     /// Print CSV
     #[arg(long, conflicts_with_all = ["json", "output"])]
     csv: bool,
@@ -108,6 +115,20 @@ pub struct Args {
 }
 
 impl Args {
+    fn memory_bytes(&self) -> u64 {
+        let free_kib = || {
+            let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        match self.memory {
+            Some(gib) => gib << 30,
+            None => free_kib().map_or(2 << 30, |kib| kib << 9),
+        }
+    }
+
     fn sql(&self) -> anyhow::Result<String> {
         let sql = self.sql.as_deref().unwrap_or("");
         // A query may begin with a comment, which looks like an option.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use rusqlite::types::ValueRef;
 
-use crate::engine::Sink;
+use crate::answer::{Sink, text};
 use crate::error::QueryError;
 
 pub struct CsvLines<W: Write>(csv::Writer<W>);
@@ -21,19 +21,8 @@ impl<W: Write> Sink for CsvLines<W> {
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), QueryError> {
-        for value in values {
-            let written = match value {
-                ValueRef::Null => self.0.write_field(""),
-                ValueRef::Integer(value) => self.0.write_field(value.to_string()),
-                // As many digits as tell it from all others.
-                ValueRef::Real(value) => self.0.write_field(value.to_string()),
-                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => self
-                    .0
-                    .write_field(String::from_utf8_lossy(bytes).as_bytes()),
-            };
-            written.map_err(failed)?;
-        }
-        self.0.write_record(None::<&[u8]>).map_err(failed)
+        let values = values.iter().map(|value| text(*value));
+        self.0.write_record(values).map_err(failed)
     }
 
     fn end(&mut self) -> Result<(), QueryError> {

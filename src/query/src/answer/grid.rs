@@ -4,7 +4,7 @@ use std::io::Write;
 
 use rusqlite::types::ValueRef;
 
-use crate::engine::Sink;
+use crate::answer::{Sink, text};
 use crate::error::QueryError;
 
 /// So many rows are shown; people read no more, and programs ask for CSV.
@@ -136,16 +136,12 @@ fn shortened(text: &str, width: usize) -> String {
 }
 
 fn entry(value: &ValueRef<'_>) -> Entry {
-    let (text, is_number) = match value {
-        ValueRef::Null => (String::new(), true),
-        ValueRef::Integer(value) => (value.to_string(), true),
-        ValueRef::Real(value) => (real(*value), true),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            let text = String::from_utf8_lossy(bytes);
-            // What somebody named moves no cursor.
-            let plain = |sign: char| if sign.is_control() { '·' } else { sign };
-            (text.chars().map(plain).collect(), false)
-        }
+    let is_number = !matches!(value, ValueRef::Text(_) | ValueRef::Blob(_));
+    // What somebody named moves no cursor.
+    let plain = |sign: char| if sign.is_control() { '·' } else { sign };
+    let text = match value {
+        ValueRef::Real(value) => real(*value),
+        value => text(*value).chars().map(plain).collect(),
     };
     Entry { text, is_number }
 }

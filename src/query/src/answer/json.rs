@@ -5,7 +5,7 @@ use std::io::Write;
 use rusqlite::types::ValueRef;
 use serde_json::Value;
 
-use crate::engine::Sink;
+use crate::answer::{Sink, text};
 use crate::error::QueryError;
 
 pub struct JsonRows<W: Write> {
@@ -42,14 +42,12 @@ impl<W: Write> Sink for JsonRows<W> {
         self.out.write_all(begin.as_bytes())?;
         for (place, (name, value)) in self.columns.iter().zip(values).enumerate() {
             let sign = if place == 0 { "" } else { ", " };
-            let value = match value {
+            let value = match *value {
                 ValueRef::Null => Value::Null,
-                ValueRef::Integer(value) => (*value).into(),
+                ValueRef::Integer(value) => value.into(),
                 // JSON has no infinity.
-                ValueRef::Real(value) => (*value).into(),
-                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-                    String::from_utf8_lossy(bytes).into_owned().into()
-                }
+                ValueRef::Real(value) => value.into(),
+                word => text(word).into(),
             };
             let name = Value::from(name.as_str());
             write!(self.out, "{sign}{name}: {value}")?;

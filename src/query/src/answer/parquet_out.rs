@@ -11,60 +11,46 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
-use rusqlite::types::ValueRef;
+use rusqlite::types::{Value, ValueRef};
 
-use crate::engine::Sink;
+use crate::answer::{Sink, text};
 use crate::error::QueryError;
 
 /// So many rows lie in one row group.
 const GROUP_ROWS: usize = 1 << 18;
 
+/// All of it is in memory until its end: only then is it known what a column holds.
 pub struct ParquetOut {
     path: PathBuf,
-    columns: Vec<Column>,
-}
-
-struct Column {
-    name: String,
-    values: Vec<Entry>,
-}
-
-enum Entry {
-    Unknown,
-    Whole(i64),
-    Real(f64),
-    Text(String),
-}
-
-/// What a column holds: the least that takes all its values.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Holds {
-    Whole,
-    Real,
-    Text,
+    columns: Vec<(String, Vec<Value>)>,
+    bytes: u64,
+    bytes_max: u64,
 }
 
 impl ParquetOut {
-    pub fn new(path: &Path) -> ParquetOut {
+    pub fn new(path: &Path, bytes_max: u64) -> ParquetOut {
         ParquetOut {
             path: path.to_owned(),
             columns: Vec::new(),
+            bytes: 0,
+            bytes_max,
         }
     }
 
     /// Nobody sees half a file.
     fn write(&self) -> Result<(), ParquetError> {
         let (draft, file) = Draft::create(&self.path)?;
-        let file = self.write_to(file)?;
-        Ok(draft.publish(&file)?)
+        Ok(draft.publish(&self.write_to(file)?)?)
     }
 
     fn write_to(&self, file: File) -> Result<File, ParquetError> {
-        let held: Vec<Holds> = self.columns.iter().map(Column::holds).collect();
-        let fields = self.columns.iter().zip(&held);
-        let fields = fields
-            .map(|(column, holds)| holds.field(&column.name).map(Arc::new))
-            .collect::<Result<_, _>>()?;
+        let columns = || {
+            self.columns
+                .iter()
+                .map(|(name, values)| (name, values, holds(values)))
+        };
+        let fields = columns().map(|(name, _, holds)| Ok(Arc::new(field(name, holds)?)));
+        let fields = fields.collect::<Result<_, ParquetError>>()?;
         let schema = Type::group_type_builder("answer")
             .with_fields(fields)
             .build()?;
@@ -73,12 +59,16 @@ impl ParquetOut {
             .set_created_by(format!("colltune {}", env!("CARGO_PKG_VERSION")))
             .build();
         let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
-        let rows = self.columns.first().map_or(0, |column| column.values.len());
+        let rows = self.columns.first().map_or(0, |(_, values)| values.len());
         for begin in (0..rows).step_by(GROUP_ROWS) {
             let mut group = writer.next_row_group()?;
-            for (column, holds) in self.columns.iter().zip(&held) {
-                let end = (begin + GROUP_ROWS).min(rows);
-                write_column(&mut group, &column.values[begin..end], *holds)?;
+            for (_, values, holds) in columns() {
+                let values = &values[begin..(begin + GROUP_ROWS).min(rows)];
+                match holds {
+                    Physical::INT64 => put::<Int64Type>(&mut group, values, whole)?,
+                    Physical::DOUBLE => put::<DoubleType>(&mut group, values, real)?,
+                    _ => put::<ByteArrayType>(&mut group, values, word)?,
+                }
             }
             group.close()?;
         }
@@ -86,72 +76,56 @@ impl ParquetOut {
     }
 }
 
-impl Column {
-    fn holds(&self) -> Holds {
-        let holds = self.values.iter().map(|value| match value {
-            Entry::Unknown | Entry::Whole(_) => Holds::Whole,
-            Entry::Real(_) => Holds::Real,
-            Entry::Text(_) => Holds::Text,
-        });
-        holds.max().unwrap_or(Holds::Whole)
+/// The least that takes all values.
+fn holds(values: &[Value]) -> Physical {
+    let has = |of: fn(&Value) -> bool| values.iter().any(of);
+    if has(|value| matches!(value, Value::Text(_))) {
+        Physical::BYTE_ARRAY
+    } else if has(|value| matches!(value, Value::Real(_))) {
+        Physical::DOUBLE
+    } else {
+        Physical::INT64
     }
 }
 
-impl Holds {
-    fn field(self, name: &str) -> Result<Type, ParquetError> {
-        let physical = match self {
-            Holds::Whole => Physical::INT64,
-            Holds::Real => Physical::DOUBLE,
-            Holds::Text => Physical::BYTE_ARRAY,
-        };
-        let field = Type::primitive_type_builder(name, physical);
-        let field = field.with_repetition(Repetition::OPTIONAL);
-        match self {
-            Holds::Text => field
-                .with_converted_type(ConvertedType::UTF8)
-                .with_logical_type(Some(LogicalType::String))
-                .build(),
-            Holds::Whole | Holds::Real => field.build(),
-        }
-    }
-}
-
-fn write_column(
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    values: &[Entry],
-    holds: Holds,
-) -> Result<(), ParquetError> {
+fn field(name: &str, holds: Physical) -> Result<Type, ParquetError> {
+    let field = Type::primitive_type_builder(name, holds).with_repetition(Repetition::OPTIONAL);
     match holds {
-        Holds::Whole => put::<Int64Type>(group, values, |value| match value {
-            Entry::Whole(value) => Some(*value),
-            _ => None,
-        }),
-        Holds::Real => put::<DoubleType>(group, values, |value| match value {
-            Entry::Whole(value) => Some(*value as f64),
-            Entry::Real(value) => Some(*value),
-            _ => None,
-        }),
-        Holds::Text => put::<ByteArrayType>(group, values, |value| match value {
-            Entry::Unknown => None,
-            Entry::Whole(value) => Some(ByteArray::from(value.to_string().into_bytes())),
-            Entry::Real(value) => Some(ByteArray::from(value.to_string().into_bytes())),
-            Entry::Text(text) => Some(ByteArray::from(text.as_str())),
-        }),
+        Physical::BYTE_ARRAY => field
+            .with_converted_type(ConvertedType::UTF8)
+            .with_logical_type(Some(LogicalType::String))
+            .build(),
+        _ => field.build(),
     }
+}
+
+fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::Integer(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn real(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(value) => Some(*value as f64),
+        Value::Real(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn word(value: &Value) -> Option<ByteArray> {
+    (*value != Value::Null).then(|| ByteArray::from(text(value.into()).into_bytes()))
 }
 
 fn put<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, File>,
-    values: &[Entry],
-    value: impl Fn(&Entry) -> Option<T::T>,
+    values: &[Value],
+    value: impl Fn(&Value) -> Option<T::T>,
 ) -> Result<(), ParquetError> {
-    let mut levels = Vec::with_capacity(values.len());
-    let mut known = Vec::new();
-    for entry in values {
-        let value = value(entry);
-        levels.push(i16::from(value.is_some()));
-        known.extend(value);
-    }
+    let values: Vec<Option<T::T>> = values.iter().map(value).collect();
+    let levels: Vec<i16> = values.iter().map(|value| value.is_some().into()).collect();
+    let known: Vec<T::T> = values.into_iter().flatten().collect();
     let column = group.next_column()?;
     let too_many = || ParquetError::General("there are too many columns".to_owned());
     let mut column = column.ok_or_else(too_many)?;
@@ -163,26 +137,32 @@ fn put<T: DataType>(
 
 impl Sink for ParquetOut {
     fn begin(&mut self, columns: &[String]) -> Result<(), QueryError> {
-        let column = |name: &String| Column {
-            name: name.clone(),
-            values: Vec::new(),
-        };
-        self.columns = columns.iter().map(column).collect();
+        self.columns = columns
+            .iter()
+            .map(|name| (name.clone(), Vec::new()))
+            .collect();
         Ok(())
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), QueryError> {
-        for (column, value) in self.columns.iter_mut().zip(values) {
-            column.values.push(match value {
-                ValueRef::Null => Entry::Unknown,
-                ValueRef::Integer(value) => Entry::Whole(*value),
-                ValueRef::Real(value) => Entry::Real(*value),
-                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-                    Entry::Text(String::from_utf8_lossy(bytes).into_owned())
-                }
-            });
+        for ((_, column), value) in self.columns.iter_mut().zip(values) {
+            let value = match value {
+                ValueRef::Text(_) | ValueRef::Blob(_) => Value::Text(text(*value)),
+                ValueRef::Real(value) => Value::Real(*value),
+                ValueRef::Integer(value) => Value::Integer(*value),
+                ValueRef::Null => Value::Null,
+            };
+            self.bytes += size_of::<Value>() as u64;
+            if let Value::Text(text) = &value {
+                self.bytes += text.capacity() as u64;
+            }
+            column.push(value);
         }
-        Ok(())
+        if self.bytes > self.bytes_max {
+            Err(QueryError::Memory)
+        } else {
+            Ok(())
+        }
     }
 
     fn end(&mut self) -> Result<(), QueryError> {

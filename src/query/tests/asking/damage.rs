@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use colltune_db::test_support::Damage;
 use colltune_query::open;
 
-use crate::made::{PHASES, complaint, csv, database, of_telemetry, rows, write};
+use crate::made::{complaint, csv, database, of_telemetry, rows, write};
 
 #[test]
 fn a_file_that_is_cut_off_is_named_and_the_others_are_read() {
@@ -18,7 +18,7 @@ fn a_file_that_is_cut_off_is_named_and_the_others_are_read() {
         rows(&engine, "SELECT count(*), max(rank) FROM phases"),
         ["64,1"]
     );
-    let warnings = engine.journal.take_warnings();
+    let warnings = engine.take_warnings();
     assert!(
         warnings.len() == 1
             && warnings[0].contains("phases.0001.parquet")
@@ -35,7 +35,7 @@ fn a_file_that_is_cut_off_is_named_and_the_others_are_read() {
     assert_eq!(rows(&engine, "SELECT count(*) FROM phases"), ["0"]);
     let problem = complaint(&engine, "SELECT step FROM phases");
     assert!(problem.contains("no such column: step"), "{problem}");
-    assert!(engine.journal.take_warnings()[0].contains("phases.0000.parquet"));
+    assert!(engine.take_warnings()[0].contains("phases.0000.parquet"));
     // A page in the middle.
     let mut bytes = bytes;
     let middle = bytes.len() / 3;
@@ -46,7 +46,7 @@ fn a_file_that_is_cut_off_is_named_and_the_others_are_read() {
         &engine,
         "SELECT sum(time_ns), max(phase), max(step) FROM phases",
     );
-    for warning in engine.journal.take_warnings() {
+    for warning in engine.take_warnings() {
         assert!(warning.contains("phases.0001.parquet"), "{warning}");
     }
 }
@@ -70,7 +70,7 @@ fn no_damage_ends_a_query() {
             // A column may have another name now.
             let _ = csv(&engine, sql);
         }
-        let of_file = engine.journal.take_warnings();
+        let of_file = engine.take_warnings();
         assert!(
             of_file.iter().all(|one| one.contains("phases")),
             "{of_file:?}"
@@ -82,12 +82,15 @@ fn no_damage_ends_a_query() {
 fn folders_of_several_versions_are_one_table_and_told_apart() {
     let (new, _) = of_telemetry();
     let old = tempfile::tempdir().unwrap();
-    let older = PHASES.replace("    REQUIRED INT64 time_ns (INTEGER(64, false));\n", "");
-    let rows_of = vec![vec![(1, 0, "wait", vec![]), (2, 0, "wait", vec![])]];
-    write(&old.path().join("phases.0000.parquet"), &older, &rows_of);
-    let later = PHASES.replace("time_ns", "block");
-    let high = vec![vec![(1, 0, "wait", vec![-2]), (1, 1, "wait", vec![-2])]];
-    write(&old.path().join("extras.parquet"), &later, &high);
+    let older = "SELECT 1 AS Step, 0 AS rank, 'wait' AS phase UNION ALL SELECT 2, 0, 'wait'";
+    write(&old.path().join("phases.0000.parquet"), older);
+    let high = "SELECT 1 AS step, -2 AS block UNION ALL SELECT 1, -2";
+    write(&old.path().join("extras.parquet"), high);
+    // Names that SQL keeps for itself.
+    write(
+        &old.path().join("order.parquet"),
+        "SELECT 7 AS \"group \"\"by\"\"\"",
+    );
     let folders: Vec<PathBuf> = [&old, &new].map(|one| one.path().to_owned()).into();
     let engine = open(None, &folders).unwrap();
     let sql = "SELECT count(*), count(time_ns) FROM phases GROUP BY folder ORDER BY 1";
@@ -95,6 +98,10 @@ fn folders_of_several_versions_are_one_table_and_told_apart() {
     // Another kind of file is another table, and what is above 2^63 stays the same as itself.
     let sql = "SELECT count(DISTINCT block), max(block = -2) FROM extras WHERE block < 0";
     assert_eq!(rows(&engine, sql), ["1,1"]);
+    assert_eq!(
+        rows(&engine, "SELECT * FROM \"order\"")[0],
+        format!("{},7", old.path().display())
+    );
 }
 
 #[test]
@@ -124,7 +131,7 @@ fn what_is_damaged_or_newer_is_named_and_the_rest_is_shown() {
         .parse()
         .unwrap();
     assert!(jobs < 4, "{jobs}");
-    let warnings = engine.journal.take_warnings();
+    let warnings = engine.take_warnings();
     assert!(
         warnings
             .iter()

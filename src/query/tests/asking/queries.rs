@@ -96,11 +96,21 @@ fn answers_are_csv_json_and_parquet() {
     assert_eq!(json, expected);
     // What was written is read again.
     let file = folder.path().join("answers.parquet");
-    engine.ask(sql, &mut ParquetOut::new(&file)).unwrap();
+    engine
+        .ask(sql, &mut ParquetOut::new(&file, u64::MAX))
+        .unwrap();
     let engine = open(None, &[folder.path().to_owned()]).unwrap();
     let again = csv(&engine, "SELECT step, rank, phase, half, word FROM answers").unwrap();
     assert_eq!(again, text);
+    let mut small = ParquetOut::new(&file, 1 << 10);
+    let error = engine.ask(
+        "SELECT a.* FROM answers a, answers b, answers c, answers d, answers e",
+        &mut small,
+    );
+    assert!(matches!(error, Err(QueryError::Memory)), "{error:?}");
     let nowhere = folder.path().join("no/such/folder.parquet");
-    let error = engine.ask(sql, &mut ParquetOut::new(&nowhere)).unwrap_err();
+    let error = engine
+        .ask(sql, &mut ParquetOut::new(&nowhere, u64::MAX))
+        .unwrap_err();
     assert!(error.to_string().contains("folder.parquet"), "{error}");
 }

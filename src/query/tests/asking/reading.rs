@@ -1,6 +1,14 @@
-//! Files of telemetry: what is answered, and how little is read for it.
+//! Files of telemetry: what is answered.
 
-use crate::made::{csv, of_telemetry, read_by, rows};
+use std::fs::File;
+use std::sync::Arc;
+
+use colltune_query::open;
+use parquet::data_type::{BoolType, ByteArrayType, DataType, FloatType, Int32Type, Int64Type};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+
+use crate::made::{csv, of_telemetry, rows};
 
 #[test]
 fn rows_of_all_files_are_grouped_and_joined() {
@@ -27,62 +35,24 @@ fn rows_of_all_files_are_grouped_and_joined() {
 }
 
 #[test]
-fn only_row_groups_and_columns_that_are_needed_are_read() {
+fn comparisons_are_those_of_sqlite() {
     let (_folder, engine) = of_telemetry();
-    let all = "SELECT sum(time_ns) FROM phases";
-    assert_eq!(read_by(&engine, all), (8, 0, 8));
-    // Of each of two files one group of four.
-    let one = "SELECT sum(time_ns) FROM phases WHERE step = 5";
-    assert_eq!(read_by(&engine, one), (2, 6, 4));
-    let range = "SELECT sum(time_ns) FROM phases WHERE step >= 4 AND step < 12 AND rank > 1";
-    assert_eq!(read_by(&engine, range), (2, 6, 6));
-    assert_eq!(
-        read_by(&engine, "SELECT 1 FROM phases WHERE time_ns > 5000"),
-        (0, 8, 0)
-    );
-    assert_eq!(
-        read_by(&engine, "SELECT 1 FROM phases WHERE phase = 'zzz'"),
-        (0, 8, 0)
-    );
-    assert_eq!(
-        read_by(&engine, "SELECT 1 FROM phases WHERE step IN (0, 15)").0,
-        4
-    );
-    // Other comparisons leave nothing out.
-    assert_eq!(
-        read_by(
-            &engine,
-            "SELECT 1 FROM phases WHERE phase = 'WAIT' COLLATE NOCASE"
-        )
-        .0,
-        8
-    );
-    assert_eq!(
-        rows(
-            &engine,
-            "SELECT count(*) FROM phases WHERE phase = 'WAIT' COLLATE NOCASE"
-        ),
-        ["64"]
-    );
-    assert_eq!(
-        rows(&engine, "SELECT count(*) FROM phases WHERE step = '5'"),
-        ["8"]
-    );
-}
-
-#[test]
-fn a_join_reads_its_inner_side_twice_at_most() {
-    let (_folder, engine) = of_telemetry();
-    let joined = "SELECT sum(p.time_ns) FROM messages m CROSS JOIN phases p ON p.step = m.step AND p.rank = m.rank";
-    let (read, ..) = read_by(&engine, joined);
-    assert!(read <= 8 + 2 * 8, "{read} row groups");
-    let less = "SELECT count(*) FROM messages m CROSS JOIN phases p ON p.step < m.step";
-    let (read, ..) = read_by(&engine, less);
-    assert!(read <= 8 + 2 * 8, "{read} row groups");
-    // The same rows, however the join goes.
-    let counts = "SELECT count(*) FROM messages m CROSS JOIN phases p WHERE p.step + 0 = m.step AND p.rank + 0 = m.rank";
-    let found = "SELECT count(*) FROM messages m CROSS JOIN phases p WHERE p.step = m.step AND p.rank = m.rank";
-    assert_eq!(rows(&engine, counts), rows(&engine, found));
+    let count = |condition: &str| {
+        let sql = format!("SELECT count(*) FROM phases WHERE {condition}");
+        rows(&engine, &sql).remove(0)
+    };
+    assert_eq!(count("phase = 'WAIT' COLLATE NOCASE"), "64");
+    assert_eq!(count("step = '5'"), "8");
+    assert_eq!(count("time_ns > 5000"), "0");
+    assert_eq!(count("step >= 4 AND step < 12 AND rank > 1"), "32");
+    let joined = |on: &str| {
+        let sql = format!("SELECT count(*) FROM messages m CROSS JOIN phases p WHERE {on}");
+        rows(&engine, &sql)
+    };
+    let found = joined("p.step = m.step AND p.rank = m.rank");
+    assert_eq!(found, joined("p.step + 0 = m.step AND p.rank + 0 = m.rank"));
+    let natural = rows(&engine, "SELECT count(*) FROM messages NATURAL JOIN phases");
+    assert_eq!(found, natural);
 }
 
 #[test]
@@ -116,4 +86,58 @@ fn statistics_of_groups_and_windows() {
         error.contains("a function of numbers was given Text"),
         "{error}"
     );
+}
+
+fn put<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    values: &[T::T],
+    levels: Option<&[i16]>,
+) {
+    let mut column = group.next_column().unwrap().unwrap();
+    column
+        .typed::<T>()
+        .write_batch(values, levels, None)
+        .unwrap();
+    column.close().unwrap();
+}
+
+#[test]
+fn plain_types_of_all_row_groups_are_read_and_unsigned_numbers_stay_apart() {
+    let schema = "message types {
+        REQUIRED INT32 rank (INTEGER(32, false));
+        REQUIRED INT64 block (INTEGER(64, false));
+        REQUIRED BOOLEAN refined;
+        REQUIRED FLOAT cost;
+        OPTIONAL INT64 partner;
+        OPTIONAL BYTE_ARRAY word (UTF8);
+        REQUIRED group inner { REQUIRED INT32 left_out; }
+    }";
+    let folder = tempfile::tempdir().unwrap();
+    let file = File::create(folder.path().join("types.parquet")).unwrap();
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    for first in [1, 3] {
+        let mut group = writer.next_row_group().unwrap();
+        put::<Int32Type>(&mut group, &[first, -1], None);
+        put::<Int64Type>(&mut group, &[first.into(), -2], None);
+        put::<BoolType>(&mut group, &[true, false], None);
+        put::<FloatType>(&mut group, &[0.5, -0.25], None);
+        put::<Int64Type>(&mut group, &[7], Some(&[0, 1]));
+        put::<ByteArrayType>(&mut group, &["a".into()], Some(&[1, 0]));
+        put::<Int32Type>(&mut group, &[1, 2], None);
+        group.close().unwrap();
+    }
+    writer.close().unwrap();
+    let engine = open(None, &[folder.path().to_owned()]).unwrap();
+    let all = "SELECT rank, block, refined, cost, partner, word FROM types";
+    assert_eq!(
+        rows(&engine, all),
+        [
+            "1,1,1,0.5,,a",
+            "4294967295,-2,0,-0.25,7,",
+            "3,3,1,0.5,,a",
+            "4294967295,-2,0,-0.25,7,"
+        ]
+    );
+    assert_eq!(rows(&engine, "SELECT sum(block < 0) FROM types"), ["2"]);
 }
