@@ -169,16 +169,15 @@ impl Tuner {
             return;
         };
         let ns = self.clock.span_ns(now.wrapping_sub(sample.end));
-        if let (Some(recorder), Some(record)) = (&self.recorder, sample.record) {
-            recorder.behind(record, part, ns);
-        }
         // SAFETY: no tuned call is under way on this thread, and no other thread calls meanwhile.
         let found = unsafe { self.registry.find_by_bits(sample.handle) };
-        if let Some(mut found) = found {
+        let told = found.is_none_or(|mut found| {
             let decider = &mut found.state().decider;
-            if decider.agreed().id == sample.comm {
-                decider.close_gap(sample.collective, sample.place, part, ns);
-            }
+            decider.agreed().id != sample.comm
+                || decider.close_gap(sample.collective, sample.place, part, ns)
+        });
+        if let (Some(recorder), Some(record)) = (&self.recorder, sample.record.filter(|_| told)) {
+            recorder.behind(record, part, ns);
         }
     }
 

@@ -50,15 +50,15 @@ on_each_library! {
             assert_eq!(times.shift_ns.is_none(), is_last, "sample {sample}: behind it there is a review");
             let of_both = |of: fn(&Record) -> Option<u64>| of(one).zip(of(other)).map(|(one, other)| (one + other) / 2);
             assert_eq!(times.shift_ns, of_both(|record| record.shift_ns));
-            assert_eq!(times.after_ns.is_none(), is_last, "sample {sample}: the next call is over before its review");
-            assert_eq!(times.after_ns, of_both(|record| record.after_ns));
+            let after_ns = [times.after_ns, one.after_ns, other.after_ns];
+            assert_eq!(after_ns, [None; 3], "sample {sample}: the next call is one of the same cell");
             let class = CallClass { rounds: true, element_bytes: 8, ..CallClass::default() };
             assert_eq!(one.class, class, "a sum of doubles");
         }
         assert_eq!(agreed, 128);
     }
 
-    fn time_and_shift_are_the_way_to_the_next_call_and_what_that_takes_follows(mpi: Mpi) {
+    fn time_and_shift_are_the_way_to_the_next_call(mpi: Mpi) {
         let compute_us = 300;
         for records in solver(mpi, &compute_us.to_string(), "balanced") {
             let mut computed = 0;
@@ -69,9 +69,6 @@ on_each_library! {
                 // A reading of the clock is rounded to the nanosecond three times.
                 let end_ns = one.start_ns + one.duration_ns + shift_ns;
                 assert!(end_ns <= next.start_ns + 3, "call {call}: a shift ends where the next call begins");
-                let after_ns = one.after_ns.expect("the next call was timed to its end");
-                let next_end_ns = next.start_ns + next.duration_ns;
-                assert!(next_end_ns.abs_diff(end_ns + after_ns) <= 5, "call {call}: {after_ns} ns in the next call");
                 // The barrier before the loop is the communicator's first call, so the second dot product's number is even.
                 if call % 2 == 0 {
                     computed += 1;

@@ -123,6 +123,7 @@ fn exploring(site: &Site, model: &Model, cell: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use colltune_core::collective::Collective;
+    use colltune_models::evidence::Call;
     use rand::SeedableRng;
     use rand::rngs::ChaCha8Rng;
 
@@ -136,7 +137,7 @@ mod tests {
         let recipe = Recipe {
             layouts: vec![CLUSTER],
             collectives: vec![Collective::Allreduce],
-            sizes: vec![8],
+            sizes: vec![8, 4096],
             arms_most: 4,
             calls: 3_000,
             differences: Differences::None,
@@ -144,14 +145,20 @@ mod tests {
             next_waits: true,
             ..Recipe::usual(0.05)
         };
-        let mut site = Site::new(recipe, 3);
+        let sites = (3..).map(|seed| Site::new(recipe.clone(), seed));
+        // One of which the first job tries something in the first cell.
+        let tried = |site: Site| {
+            let model = Model::initial(&site.settings, site.library, "made");
+            let samples = play(&site, &model, Mode::Explore, 0).samples;
+            let mut samples = samples.into_iter().map(|sample| sample.call);
+            let is_other = |call: &Call| call.shape == site.cells[0].shape && call.variant != 0;
+            let place = usize::from(samples.find(is_other)?.variant);
+            Some((site, place))
+        };
+        let (mut site, place) = sites.filter_map(tried).next().unwrap();
         let cell = &mut site.cells[0];
         let cost_ns = 0.9 * cell.default_ns();
-        let known = cell.arms.iter_mut().enumerate().skip(1);
-        let (place, arm) = known
-            .filter_map(|(place, arm)| Some((place, arm.as_mut()?)))
-            .next()
-            .unwrap();
+        let arm = cell.arms[place].as_mut().unwrap();
         // Of the orders in which ranks may leave, one in which few have a late neighbour.
         let costs = |leaving: &Leaving| {
             let seen = leaving.seen(0.9, &[0.0; 8], &mut [0.0; 8]);
@@ -187,5 +194,38 @@ mod tests {
             sample.call.after_ns = None;
         }
         assert_eq!(chosen(&unknown), place);
+    }
+
+    #[test]
+    fn what_is_pushed_into_the_next_call_of_the_same_cell_is_in_that_ones_time_alone() {
+        let (two, place, _) = spreading();
+        let mut one = two.clone();
+        one.cells.truncate(1);
+        let initial = Model::initial(&two.settings, two.library, "made");
+        let mut played: Vec<Sample> = (0..12)
+            .flat_map(|run| play(&two, &initial, Mode::Explore, run).samples)
+            .collect();
+        for sample in &mut played {
+            sample.call.after_ns = None;
+        }
+        let model = PRODUCT.begin(&two).train(&played, &two).model;
+        assert_eq!(published_best(&two, &model, 0), place);
+        // The watch draws the default and the choice one behind the other.
+        let of_first = |site: &Site, mode, model: &Model| -> Vec<Sample> {
+            let samples = play(site, model, mode, 12).samples.into_iter();
+            samples
+                .filter(|sample| sample.call.shape == site.cells[0].shape)
+                .collect()
+        };
+        for mode in [Mode::Exploit, Mode::Explore] {
+            let (alone, beside) = (of_first(&one, mode, &model), of_first(&two, mode, &model));
+            // Where it is alone its calls take longer, and the watch leaves it.
+            assert!(alone.len() >= 2 && beside.len() >= 8, "{mode:?}");
+            assert!(alone.iter().all(|sample| sample.call.after_ns.is_none()));
+            let told = beside
+                .iter()
+                .filter(|sample| sample.call.after_ns.is_some());
+            assert!(2 * told.count() > beside.len(), "{mode:?}");
+        }
     }
 }

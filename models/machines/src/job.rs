@@ -84,8 +84,10 @@ struct Comm {
     late: Vec<f64>,
     come_ns: Vec<f64>,
     left_ns: Vec<f64>,
-    /// The sample whose shift the next call's arrivals complete, and what it has pushed into that call.
-    open: Option<(usize, f64)>,
+    /// The sample whose shift the next call's arrivals complete.
+    open: Option<usize>,
+    /// What the last call has pushed into the next one.
+    pushed_ns: f64,
 }
 
 impl<'a> Job<'a> {
@@ -128,7 +130,7 @@ impl<'a> Job<'a> {
             .lateness(scale, self.weather.rng(), &mut comm.late);
         let shift_ns = comm.compute(recipe.compute * scale);
         let before = comm.open.take();
-        if let Some((open, _)) = before {
+        if let Some(open) = before {
             let shift = &mut self.played.samples[open].call.shift_ns;
             *shift = shift.map(|behind| behind + shift_ns);
         }
@@ -146,24 +148,27 @@ impl<'a> Job<'a> {
         if 4 * round >= 3 * recipe.calls {
             self.played.late[cell].add(&self.weather, self.site, cell, place, variant);
         }
+        // Whoever left the last call early waits in this one.
+        let waited_ns = std::mem::take(&mut comm.pushed_ns);
+        comm.now_ns += waited_ns;
         let cost = self.weather.cost_ns(recipe, cell, variant, arm);
         let seen = arm.leaving.seen(cost, &comm.late, &mut comm.left_ns);
-        if let Some((open, pushed_ns)) = before {
-            self.played.samples[open].call.after_ns = Some(pushed_ns + seen.time_ns);
+        let time_ns = waited_ns + seen.time_ns;
+        let told = comm.ranks.end(time_ns);
+        if let Some(open) = before.filter(|_| told) {
+            self.played.samples[open].call.after_ns = Some(time_ns);
         }
-        let pushed_ns = if recipe.next_waits {
-            seen.pushed_ns
-        } else {
-            0.0
-        };
-        let index = comm.pass(&seen, pushed_ns);
+        if recipe.next_waits {
+            comm.pushed_ns = seen.pushed_ns;
+        }
+        let index = comm.pass(&seen);
         let Some(chosen) = chosen.filter(|chosen| chosen.sampled) else {
             return;
         };
         let times = (comm.come_ns.as_slice(), comm.left_ns.as_slice());
         comm.ranks.observe(&self.rules, place.call, chosen, times);
         if (self.played.samples.len() as u64) < self.site.settings.records_per_run {
-            comm.open = Some((self.played.samples.len(), pushed_ns));
+            comm.open = Some(self.played.samples.len());
             self.played.samples.push(Sample {
                 call: Call {
                     run: self.run,
@@ -173,14 +178,14 @@ impl<'a> Job<'a> {
                     variant: variant as u16,
                     class: 0,
                     start_ns: comm.come_ns[0] as u64,
-                    time_ns: seen.time_ns,
+                    time_ns,
                     shift_ns: Some(seen.shift_ns),
                     after_ns: None,
                     work_ns: seen.work_ns,
                 },
                 slowest_ns: match truth.shape.nodes {
                     1 => seen.work_ns,
-                    _ => seen.slowest_ns,
+                    _ => waited_ns + seen.slowest_ns,
                 },
             });
         }
@@ -235,6 +240,7 @@ impl Comm {
             come_ns: none.clone(),
             left_ns: none,
             open: None,
+            pushed_ns: 0.0,
         }
     }
 
@@ -248,12 +254,12 @@ impl Comm {
     }
 
     /// The call is over and everybody has gone on; its number.
-    fn pass(&mut self, seen: &Seen, pushed_ns: f64) -> u64 {
+    fn pass(&mut self, seen: &Seen) -> u64 {
         let mean_late = self.late.iter().sum::<f64>() / self.late.len() as f64;
         for left in &mut self.left_ns {
             *left += self.now_ns;
         }
-        self.now_ns += mean_late + seen.time_ns + seen.shift_ns + pushed_ns;
+        self.now_ns += mean_late + seen.time_ns + seen.shift_ns;
         self.calls += 1;
         self.calls - 1
     }

@@ -13,6 +13,8 @@ pub struct Ranks {
     known: KnownHopeless,
     /// Of the last sampled call, when each rank left it.
     open: Option<(SharedCall, Chosen, Vec<f64>)>,
+    /// The sample before the present call, if that is the next one.
+    before: Option<(SharedCall, Chosen)>,
 }
 
 impl Ranks {
@@ -34,6 +36,7 @@ impl Ranks {
             agreed: (agreed, Membership::of(node_of), Hopeless::NOTHING),
             known: KnownHopeless::default(),
             open: None,
+            before: None,
         }
     }
 
@@ -45,7 +48,9 @@ impl Ranks {
         details: SharedDetails,
         come_ns: &[f64],
     ) -> Option<Chosen> {
+        self.before = None;
         if let Some((last, chosen, left_ns)) = self.open.take() {
+            self.before = Some((last, chosen));
             for (rank, decider) in self.deciders.iter_mut().enumerate() {
                 let shift_ns = (come_ns[rank] - left_ns[rank]).max(0.0) as u64;
                 decider.close_gap(last.collective, chosen.place, GapPart::Shift, shift_ns);
@@ -60,6 +65,18 @@ impl Ranks {
             debug_assert_eq!(first, chosen, "all ranks decide alike");
         }
         first
+    }
+
+    /// The call has taken its ranks so long in the mean; whether that is told of the sample before it.
+    pub fn end(&mut self, after_ns: f64) -> bool {
+        let Some((last, chosen)) = self.before.take() else {
+            return false;
+        };
+        let deciders = self.deciders.iter_mut();
+        deciders.fold(true, |told, decider| {
+            let (place, ns) = (chosen.place, after_ns as u64);
+            decider.close_gap(last.collective, place, GapPart::After, ns) && told
+        })
     }
 
     /// A sampled call has taken each rank from one time to another.

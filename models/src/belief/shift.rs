@@ -297,7 +297,12 @@ pub fn of_default(corrected: impl Iterator<Item = (f64, Correction)> + Clone) ->
 /// What is to be added to the time for both: for the shift, and for the time in the next collective `after` it.
 pub fn of_both(shift: &Shift, after: &Shift, tau: [f64; 2]) -> Correction {
     let first = shift.correction(tau[0]);
-    let second = after.beside(shift, shift.share(tau[0])).correction(tau[1]);
+    // Old runs say nothing of it, and how it varies with the time in the new ones holds for those alone.
+    let after = Shift {
+        covariance: 0.0,
+        ..*after
+    };
+    let second = after.correction(tau[1]);
     Correction {
         contrast: first.contrast + second.contrast,
         variance: first.variance + second.variance,
@@ -305,19 +310,6 @@ pub fn of_both(shift: &Shift, after: &Shift, tau: [f64; 2]) -> Correction {
 }
 
 impl Shift {
-    /// Where only a share of the shift before is added to the time: this one's covariance is with the sum of both. They
-    /// are taken to have parts in that as they vary.
-    fn beside(self, before: &Shift, share: f64) -> Shift {
-        let all = before.time_variance + before.variance;
-        let part = (before.time_variance + share * before.variance) / all.max(f64::MIN_POSITIVE);
-        let part = part.clamp(0.0, 1.0);
-        Shift {
-            covariance: part * self.covariance,
-            time_variance: part * self.time_variance,
-            ..self
-        }
-    }
-
     /// Of the contrast so much is added to that of times.
     fn share(&self, tau: f64) -> f64 {
         if !self.known {
@@ -378,22 +370,5 @@ mod tests {
         };
         let left = tau * variance / (tau + variance);
         assert!((unrelated.correction(tau).variance / left - 1.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn as_much_of_the_shift_as_is_added_varies_with_what_comes_after_it() {
-        let of = |time_variance, variance, covariance| Shift {
-            contrast: 0.0,
-            variance,
-            covariance,
-            time_variance,
-            scale: 1.0,
-            known: true,
-        };
-        let (shift, after) = (of(1e-4, 3e-4, 0.0), of(4e-4, 1e-4, 2e-4));
-        for (share, covariance) in [(1.0, 2e-4), (0.5, 1.25e-4), (0.0, 0.5e-4)] {
-            let found = after.beside(&shift, share).covariance;
-            assert!((found - covariance).abs() < 1e-12, "{share}: {found}");
-        }
     }
 }

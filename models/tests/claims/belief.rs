@@ -252,3 +252,32 @@ fn a_variant_that_ran_in_runs_with_other_draws_alone_shifts_nothing() {
         );
     }
 }
+
+/// Of a hundred runs nobody knows the time in the next collective, and of the newest everybody does. It varies there as
+/// the calls' own time does, so what is by chance in one tells of the other: in that run, and in no other.
+#[test]
+fn what_comes_behind_the_calls_of_one_run_makes_nobody_surer_of_all_others() {
+    let truth = Truth {
+        shape: shape(64),
+        costs: vec![1.0, 0.9],
+    };
+    let believed = |newest: u32| {
+        let mut random = rand::rngs::StdRng::seed_from_u64(5);
+        let mut evidence = Vec::new();
+        for run in 0..101 {
+            let mut calls = USUAL.run(run, &truth, &[0.5, 0.5], 40, &mut random);
+            for call in &mut calls {
+                let level = 1e4;
+                call.shift_ns = Some(level);
+                call.after_ns = (run == newest).then_some(level + 4.0 * call.time_ns);
+            }
+            evidence.extend(colltune_models::evidence::reduce(calls));
+        }
+        let (beliefs, _) = decide(&evidence, 2, None);
+        beliefs[0].arms[0].data.expect("it ran")
+    };
+    let (unknown, known) = (believed(101), believed(100));
+    assert!(known.variance >= unknown.variance, "{known:?} {unknown:?}");
+    let moved = (known.mean - unknown.mean).abs();
+    assert!(moved < 2.0 * known.variance.sqrt(), "{known:?} {unknown:?}");
+}

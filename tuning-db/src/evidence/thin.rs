@@ -18,6 +18,8 @@ const WHOLE: usize = 128;
 /// About so many runs of all kinds are learned from. Where there would be more, fewer of each kind stay whole.
 const RUNS_MAX: f64 = 1536.0;
 
+/// When a run began, its job, and its file and place.
+type Aged<'a> = (u64, &'a str, [usize; 2]);
 type Kind<'a> = (Option<u32>, &'a str, &'a [String; COLUMNS.len()], [u32; 3]);
 
 fn kind(run: &Run) -> Kind<'_> {
@@ -27,7 +29,7 @@ fn kind(run: &Run) -> Kind<'_> {
 
 /// Marks the runs that are thinned out, of those of which nothing else speaks.
 pub(super) fn thin(files: &mut [Stored]) {
-    let mut kinds: BTreeMap<Kind, Vec<(u64, &str, [usize; 2])>> = BTreeMap::new();
+    let mut kinds: BTreeMap<Kind, Vec<Aged>> = BTreeMap::new();
     for (number, file) in files.iter().enumerate() {
         for (place, run) in file.runs.iter().enumerate() {
             if !file.superseded[place] {

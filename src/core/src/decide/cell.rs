@@ -346,11 +346,17 @@ impl CellState {
         self.samples == arms + 1 && (2..=FEW_ARMS).contains(&arms)
     }
 
-    /// Takes how long something behind the last sample took this rank.
-    pub(super) fn close_gap(&mut self, part: GapPart, ns: u64) {
-        if let Some(last) = self.fresh.last_mut() {
+    /// Takes how long something behind the last sample took this rank; whether it is to be told. What the last sample
+    /// pushes into another call of this cell is in that one's own time: calls that run a variant come in a row.
+    pub(super) fn close_gap(&mut self, part: GapPart, ns: u64) -> bool {
+        let Some(last) = self.fresh.last_mut() else {
+            return part == GapPart::Shift;
+        };
+        let told = part == GapPart::Shift || self.calls == last.call;
+        if told {
             last.behind_ns[part as usize] = ns.min(SPAN_NS_MAX);
         }
+        told
     }
 
     /// Forgets the samples since the last review, where there is nobody to compare them with.

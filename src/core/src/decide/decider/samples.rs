@@ -64,9 +64,17 @@ impl Decider {
     }
 
     /// Takes how long something behind a cell's last sample took this rank; its next call may be on any communicator.
+    /// False where that is not to be told: the next call was one of the same cell, and has it in its own time.
     #[cold]
-    pub fn close_gap(&mut self, collective: Collective, place: usize, part: GapPart, ns: u64) {
-        self.cells.cell_mut(collective, place).close_gap(part, ns);
+    pub fn close_gap(
+        &mut self,
+        collective: Collective,
+        place: usize,
+        part: GapPart,
+        ns: u64,
+    ) -> bool {
+        let cell = self.cells.cell_mut(collective, place);
+        cell.close_gap(part, ns)
     }
 
     /// What this rank tells the others of a cell, to be replaced by the largest and by the sums of all before they are
