@@ -59,6 +59,14 @@ pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &O
     is_open && p2p::settled(world, parent, schedules, call.class, has_room)
 }
 
+/// Compiles what a call that is ready lacks still: what the ranks agreed on with another root holds for this one, too.
+/// A sampled call's clock starts behind that.
+pub fn compile(families: &mut OwnFamilies, call: &OwnCall) {
+    if let (Own::Schedule(own), Some(view)) = (call.own, call.view) {
+        families.schedules.compile(own, view);
+    }
+}
+
 /// Runs a call that is ready.
 ///
 /// Errors: the code of what the program's error handler has still to be told.

@@ -233,12 +233,7 @@ fn call<'a>(
     own: Scheduled,
     view: &'a View,
 ) -> Result<ScheduledCall<'a>, c_int> {
-    let shares = own.row().in_place == InPlace::Shared && view.is_in_place();
-    let buffers = match shares {
-        true => Buffers::Shared,
-        false => Buffers::Separate,
-    };
-    let key = Key::new(own, view, buffers);
+    let key = Key::of(own, view);
     call_of(world, programs, (tag, world_ranks), (own, key), view)
 }
 

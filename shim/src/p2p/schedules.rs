@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use colltune_core::algorithm::plan::Plan;
 use colltune_core::algorithm::program::{Operation, Program};
+use colltune_core::algorithm::registry::InPlace;
 use colltune_core::algorithm::schedule::{Case, Step};
 use colltune_core::catalogue::Scheduled;
 use colltune_core::decide::rooms::Rooms;
@@ -98,6 +99,17 @@ pub(super) enum Buffers {
 }
 
 impl Key {
+    /// That of a call.
+    #[inline]
+    pub(super) fn of(own: Scheduled, view: &View) -> Key {
+        let shares = own.row().in_place == InPlace::Shared && view.is_in_place();
+        let buffers = match shares {
+            true => Buffers::Shared,
+            false => Buffers::Separate,
+        };
+        Key::new(own, view, buffers)
+    }
+
     #[inline]
     pub(super) fn new(own: Scheduled, view: &View, buffers: Buffers) -> Key {
         let Members { rank, n_ranks } = view.members;
@@ -155,6 +167,11 @@ impl Schedules {
             );
         }
         RunningSchedule(Rc::clone(&self.under_way))
+    }
+
+    /// Compiles the program of a call, unless it is there.
+    pub fn compile(&mut self, own: Scheduled, view: &View) {
+        self.programs.program(own, Key::of(own, view));
     }
 
     /// The tag of the present call.

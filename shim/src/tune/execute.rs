@@ -255,6 +255,9 @@ impl Tuner {
         }
         // The short way knows nothing of samples.
         state.repeat = None;
+        if let (Some(own), None) = (&own, begun) {
+            own::compile(&mut state.families, own);
+        }
         let start_ns = begun.unwrap_or_else(|| self.clock.at_ns(clock::ticks()));
         state.decider.begin_sample(collective, chosen, start_ns);
         let sampled = Sampled(self, known);

@@ -40,6 +40,8 @@ impl Tuner {
         if is_counted {
             state.decider.take_back(call);
         }
+        // Whatever it turns out to be, the others may wait elsewhere than this rank.
+        self.gap.forget();
         self.leave();
         let start_ns = self.clock.at_ns(clock::ticks());
         let code = (ways.default)();
