@@ -3,9 +3,9 @@
 use colltune_core::spelling::{distance, nearest};
 use rusqlite::Error;
 
-use crate::engine::Engine;
 use crate::error::QueryError;
 use crate::functions::AGGREGATES;
+use crate::table::Table;
 
 /// Tables that there may be, with what brings them along.
 pub const OF_DATABASES: [&str; 9] = [
@@ -23,8 +23,8 @@ pub const OF_TELEMETRY: [&str; 8] = [
     "phases", "windows", "rounds", "messages", "partners", "blocks", "ranks", "spans",
 ];
 
-/// Turns what SQLite says about a query into a sentence.
-pub fn explain(error: Error, sql: &str, engine: &Engine) -> QueryError {
+/// Turns what SQLite says about a query over these tables into a sentence.
+pub fn explain(error: Error, sql: &str, tables: &[Table]) -> QueryError {
     match error {
         Error::MultipleStatement => {
             let problem = "answer more than one query at a time: leave out what follows the `;`";
@@ -32,7 +32,7 @@ pub fn explain(error: Error, sql: &str, engine: &Engine) -> QueryError {
         }
         Error::SqlInputError { msg, offset, .. } => {
             let place = usize::try_from(offset).ok();
-            QueryError::Sql(said(&msg, place, sql, engine))
+            QueryError::Sql(said(&msg, place, sql, tables))
         }
         Error::SqliteFailure(code, message) => {
             let message = message.unwrap_or_else(|| code.to_string());
@@ -41,7 +41,7 @@ pub fn explain(error: Error, sql: &str, engine: &Engine) -> QueryError {
                 rusqlite::ErrorCode::Unknown if message.ends_with("may not be modified") => {
                     changes(&message)
                 }
-                rusqlite::ErrorCode::Unknown => QueryError::Sql(said(&message, None, sql, engine)),
+                rusqlite::ErrorCode::Unknown => QueryError::Sql(said(&message, None, sql, tables)),
                 rusqlite::ErrorCode::OutOfMemory => QueryError::Memory,
                 _ => QueryError::Engine(message),
             }
@@ -56,12 +56,12 @@ fn changes(message: &str) -> QueryError {
     QueryError::Sql(format!("{what} ({message})"))
 }
 
-fn said(message: &str, place: Option<usize>, sql: &str, engine: &Engine) -> String {
+fn said(message: &str, place: Option<usize>, sql: &str, tables: &[Table]) -> String {
     let unknown = |what: &str| message.strip_prefix(what).map(str::trim);
     let (name, hint) = if let Some(name) = unknown("no such table:") {
-        (Some(name), about_table(name, engine))
+        (Some(name), about_table(name, tables))
     } else if let Some(name) = unknown("no such column:") {
-        (Some(name), about_column(name, sql, engine))
+        (Some(name), about_column(name, sql, tables))
     } else if let Some(name) = unknown("no such function:") {
         (Some(name), about_function(name))
     } else {
@@ -100,13 +100,9 @@ fn find(sql: &str, name: &str) -> Option<usize> {
     places.find(alone)
 }
 
-fn about_table(name: &str, engine: &Engine) -> String {
+fn about_table(name: &str, tables: &[Table]) -> String {
     let bare = name.rsplit('.').next().unwrap_or(name);
-    let known: Vec<&str> = engine
-        .tables
-        .iter()
-        .map(|table| table.name.as_str())
-        .collect();
+    let known: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
     let is_there = |names: &[&str]| known.iter().any(|known| names.contains(known));
     if OF_DATABASES.contains(&bare) && !is_there(&OF_DATABASES) {
         return "it is a table of databases: name one with --db DIR".to_owned();
@@ -124,14 +120,13 @@ fn about_table(name: &str, engine: &Engine) -> String {
     format!("{meant}there are: {}", known.join(", "))
 }
 
-fn about_column(name: &str, sql: &str, engine: &Engine) -> String {
+fn about_column(name: &str, sql: &str, tables: &[Table]) -> String {
     let bare = name.rsplit('.').next().unwrap_or(name);
-    let named = engine
-        .tables
+    let named = tables
         .iter()
         .filter(|table| find(sql, &table.name).is_some());
     let all: Vec<&str> = named
-        .flat_map(|table| engine.opened(table).columns.iter())
+        .flat_map(|table| table.opened(&mut Vec::new()).columns.iter())
         .map(|(name, _)| name.as_str())
         .collect();
     let mut near = nearest(bare, all.iter().copied(), 3);

@@ -47,7 +47,7 @@ impl Engine {
     ///
     /// Errors: `Sql` for what is wrong with it; `Memory`; those of the sink.
     pub fn ask(&self, sql: &str, answer: &mut dyn Sink) -> Result<(), QueryError> {
-        let complain = |error: Error| explain(error, sql, self);
+        let complain = |error: Error| explain(error, sql, &self.tables);
         let connection = self.filled(sql).map_err(complain)?;
         let mut statement = connection.prepare(sql).map_err(complain)?;
         let names = statement.column_names().into_iter().map(str::to_owned);
