@@ -144,7 +144,7 @@ mod tests {
                 &one,
                 "p2p:binomial",
                 16,
-                "family p2p is off (`families` in colltune.toml)",
+                "family p2p is off: `families` in colltune.toml leaves it out, or is not set and `colltune calibrate` has not run",
             ),
             (
                 &one,
