@@ -1,6 +1,7 @@
 //! What every program does with its line: read it, and end with the exit code that tells how it went.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::builder::Resettable;
@@ -42,18 +43,27 @@ fn with_the_program(mut error: clap::Error, words: &[String]) -> clap::Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
     }
-    let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-    let words: Vec<&str> = words
-        .into_iter()
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    let is_it = |name: &str| words.join(" ").starts_with(name);
-    if let Some((_, line)) = ELSEWHERE.iter().find(|(name, _)| is_it(name)) {
+    if let Some(line) = elsewhere(words) {
         let tip = ContextValue::StyledStrs(vec![format!("that is `{line}`").into()]);
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, tip);
     }
     error
+}
+
+/// The line of another program that has the subcommand which these words, the program before them, name.
+fn elsewhere(words: &[String]) -> Option<&'static str> {
+    let (program, words) = words.split_first()?;
+    let program = Path::new(program).file_name()?.to_str()?;
+    let words = words.iter().map(String::as_str);
+    let named: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
+    let is_named = |name: &str| {
+        let mut names = name.split(' ').enumerate();
+        names.all(|(place, name)| named.get(place) == Some(&name))
+    };
+    let (_, line) = ELSEWHERE.iter().find(|(name, _)| is_named(name))?;
+    // A slip of the pen in a program's own subcommand is its parser's to explain.
+    (line.split(' ').next() != Some(program)).then_some(*line)
 }
 
 /// An argument's variable that is empty counts as one that is not set.
@@ -71,5 +81,25 @@ pub fn ended(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subcommands_of_other_programs_are_known_and_slips_in_ones_own_are_not_ours() {
+        let of = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            elsewhere(&words)
+        };
+        let (lab, bench) = (Some("colltune-lab emulate"), Some("colltune-bench study"));
+        assert_eq!(of("/bin/colltune emulate rum"), lab);
+        assert_eq!(of("colltune -q emulate study"), bench);
+        assert_eq!(of("colltune-lab emulate study"), bench);
+        assert_eq!(of("colltune-lab emulate rum"), None);
+        assert_eq!(of("colltune tunes"), None);
+        assert_eq!(of("colltune-lab tune -- ls"), Some("colltune tune"));
     }
 }
