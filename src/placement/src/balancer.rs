@@ -1,5 +1,5 @@
 //! When and how one run places anew: its policy, what blocks cost on which ranks, its triggers, and what they have to
-//! remember from step to step. The mini-app, the emulator, `colltune placement replay` and the C interface all decide here.
+//! remember from step to step. The mini-app, the emulator, `colltune-lab placement replay` and the C interface all decide here.
 
 use std::time::Instant;
 
