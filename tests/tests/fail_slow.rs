@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use colltune_tests::{
-    Cluster, DutyCycle, Mpi, colltune_lab as command, copy_to_run, folder, is_long, target_folder,
+    Cluster, DutyCycle, Mpi, colltune, colltune_lab, copy_to_run, folder, is_long, target_folder,
 };
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ fn ranks_of(node: usize) -> [usize; SLOTS] {
 }
 
 fn ask(arguments: &[&str]) -> Value {
-    let mut line = Command::new(command());
+    let mut line = Command::new(colltune_lab());
     let output = line
         .args(["telemetry", "health", "--json"])
         .args(arguments)
@@ -206,7 +206,7 @@ fn a_slow_node_comes_late_to_collectives_by_what_any_program_s_ranks_recorded() 
 fn latecomers(mpi: Mpi, cluster: &Cluster, slow: usize, factor: f64) -> Vec<String> {
     let db = folder();
     let line = format!("{EVEN} --num_tsteps 150 --slow {slow}:{factor}");
-    let output = Command::new(command())
+    let output = Command::new(colltune())
         .args(["run", "--mode", "record", "--db"])
         .arg(db.path())
         .args(["--", &cluster.mpirun(), "-n", "2"])
@@ -279,7 +279,7 @@ fn a_link_that_is_slower_than_its_peers_is_named() {
 fn doctor(cluster: &Cluster, lib: &Path, more: &[&str]) -> (String, Option<i32>) {
     let mpirun = cluster.mpirun();
     let app = Mpi::OpenMpi.mini_app();
-    let output = Command::new(command())
+    let output = Command::new(colltune())
         .args(["doctor", "--nodes"])
         .args(more)
         .args(["--", &mpirun, "-n", "4"])
