@@ -1,4 +1,4 @@
-//! What is lost where old runs are thinned: choices after long histories of made-up machines, from all evidence, from
+//! What is lost where old runs are thinned: choices after long histories of synthetic machines, from all evidence, from
 //! what thinning leaves, and from another history of the same machine, which says what chance does:
 //! `cargo run --release -p colltune-machines --example thinning -- [RUNS] [MACHINES]`.
 

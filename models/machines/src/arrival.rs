@@ -1,6 +1,6 @@
 //! When ranks come to a call and leave it: what turns a variant's cost into what its ranks see.
 //!
-//! Ranks come late by the pattern; nobody leaves before the last one came. A variant's ranks leave one after
+//! Ranks come late by the pattern; no rank leaves before the last one came. A variant's ranks leave one after
 //! another, and each goes on when its neighbours have left, as behind a halo exchange. So a variant's cost, the mean
 //! over ranks from the last arrival to going on, lies partly in the call and partly in what follows, and the slowest
 //! rank's time is neither.

@@ -63,7 +63,7 @@ const GROUPS: [Group; 11] = [
 ];
 /// The group of the learner without one of its mechanisms, which is found where it is named alone.
 pub const ABLATION: &str = "ablation";
-/// The group of predictors, which has a table of its own.
+/// The group of predictors; it has a separate table.
 const LAYOUTS: &str = "layouts";
 
 /// Runs the groups that are wanted, telling what it is at.

@@ -156,7 +156,7 @@ fn decided(
             Decision::Chosen(chosen) => return Some(chosen),
             Decision::SetUp => decider.set_up(rules, Some(agreed), call, &|| details),
             Decision::Prepare => decider.prepare(rules, call, &|| details),
-            // Nobody switches a synthetic job off.
+            // No administrator switches a synthetic job off.
             Decision::Default
             | Decision::NoMemory
             | Decision::Unobserved(_)

@@ -56,7 +56,7 @@ pub struct Recipe {
     pub skew_most: f64,
     /// What the program computes between two calls, in times of the default's cost.
     pub compute: f64,
-    /// Whether a call waits for whoever left the one before last. What variants cost is told without that.
+    /// Whether a call waits for whoever left the one before last. Costs of variants are stated without that.
     pub next_waits: bool,
 }
 

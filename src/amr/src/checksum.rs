@@ -74,7 +74,7 @@ pub fn add(field: &Field, slots: &[Slot], var: usize, sum: &mut ExactSum) {
     }
 }
 
-/// The same as one rounded number, in an order of its own.
+/// The same as one rounded number, in another order.
 pub fn quick(field: &Field, slots: &[Slot], var: usize) -> f64 {
     let (shape, nx) = (field.shape(), field.shape().cells[0]);
     let mut sum = 0.0;

@@ -1,4 +1,4 @@
-//! What blocks and ranks took, told to all ranks.
+//! What blocks and ranks took, exchanged among all ranks.
 
 use std::time::Instant;
 

@@ -48,7 +48,7 @@ pub fn first_marks(mesh: &Mesh, wants: impl Fn(usize) -> Mark) -> Vec<Mark> {
         .collect();
     for i in 0..mesh.len() {
         match mesh.family(i) {
-            // Not all siblings are leaves: nobody can join.
+            // Not all siblings are leaves: they cannot join.
             None => raise(&mut marks, i),
             Some(first) if marks[i] == Mark::Stay => hold_family(&mut marks, first),
             Some(_) => {}

@@ -282,7 +282,7 @@ fn exchange_and_check(ranks: &dyn Ranks, mesh: &Mesh, sweeps: Sweeps, manner: Ma
         stored: SHAPE,
         ghosted: SHAPE,
         meaning: Meaning::Total,
-        // Ghosts beside the faces travel along or not; which ones is told apart elsewhere.
+        // Ghosts beside the faces travel along or not; another test tells which ones.
         reach: match seed % 4 {
             0 => Reach::AnyOrder,
             1 if sweeps == Sweeps::ByAxis => Reach::Corners,

@@ -80,7 +80,7 @@ fn every_policy_gives_the_same_owners_as_in_the_library_by_hash() {
         let draw = costs(Distribution::Exponential, seed, mesh.len());
         let present: Vec<u32> = (0..mesh.len()).map(|i| (i % n_ranks) as u32).collect();
         mesh.place_on(present.clone());
-        // The same problem as somebody else would state it: nothing from this app but the leaves.
+        // The same problem as another program would state it: nothing from this app but the leaves.
         let (root_level, octants) = library::octants(&mesh);
         let order = Curve::Hilbert.order(3, &octants);
         let along = |values: &[u32]| {
@@ -198,7 +198,7 @@ fn the_match_with_present_owners_sends_no_more_than_a_percent_farther() {
             };
             library::owners_told(&policy, question, SHAPE, told).unwrap()
         };
-        // Nobody has anything that another part of the answer has: the policy's own numbers stay.
+        // No part of the answer has anything that another part has: the policy's own numbers stay.
         mesh.place_on(vec![0; mesh.len()]);
         let own = ask(&mesh, None);
         // Now each part is where its number is dealt to nodes in turn.

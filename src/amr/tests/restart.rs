@@ -130,7 +130,7 @@ fn a_checkpoint_of_the_format_before_is_read_and_one_of_no_format_is_refused() {
     let mut index: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let mut restart = |format: &str| {
         index["format"] = format.into();
-        // Where blocks were split: nobody asks any more.
+        // Where blocks were split: not read any more.
         index["homes"] = serde_json::json!([[1, 0], [5, 1]]);
         std::fs::write(&path, index.to_string()).expect("written");
         let from = folder.path().display();

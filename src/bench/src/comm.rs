@@ -109,7 +109,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What a message carries, unless told otherwise: five variables of 16 x 16 x 16 cells, two layers across a face.
+/// What a message carries, by default: five variables of 16 x 16 x 16 cells, two layers across a face.
 const MESSAGE_BYTES: ContactBytes = ContactBytes {
     face: 20_480,
     edge: 2_560,

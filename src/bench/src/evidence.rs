@@ -47,7 +47,7 @@ const NOT_VALIDATED: Elsewhere = Elsewhere {
 ///
 /// Errors: behind the page, the studies that failed.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    // What cannot be read is told before an hour goes by.
+    // What cannot be read is reported before an hour goes by.
     let measured = measured::study(&args.measured)?;
     let validated = validated::files(&args.validated, Path::new(FOLDER))?;
     let validated = validated::studies(&validated)?;

@@ -1,4 +1,4 @@
-//! Who has a clock: nobody in this crate.
+//! The clock, which no other part of this crate reads.
 
 use std::cell::{Cell, RefCell};
 

@@ -52,8 +52,8 @@ impl Placer {
         self.option().heeds_speeds()
     }
 
-    /// A rank for each leaf, by the function that the mini-app asks. Every policy is told the machine's nodes, as there.
-    /// Speeds, one for each rank, are for those that heed them.
+    /// A rank for each leaf, by the function that the mini-app asks. Every policy gets the machine's nodes, as there.
+    /// Speeds, one for each rank, go to policies that use them.
     ///
     /// Errors: the policy's.
     pub fn owners(

@@ -4,7 +4,7 @@
 //! Algorithms of a library are priced by the schedules of ours that send the same (`native:ring` by `p2p:ring`): where
 //! both were measured they differ by a percent. `default` is what the machine's library chooses, where its
 //! rules are known ([`Defaults`]). A variant without schedules is as far from the default as where it was measured
-//! next to the call; those of family `node` that nobody measured are priced in closed form ([`node`]).
+//! next to the call; those of family `node` without measurements are priced in closed form ([`node`]).
 
 mod rules;
 
@@ -192,7 +192,7 @@ impl<'m> Prices<'m> {
         Ok(Some(time_ns * here / there))
     }
 
-    /// What a variant of family `node` takes that nobody measured.
+    /// What a variant of family `node` takes that was not measured.
     fn node_ns(
         &self,
         node: NodeMemory,
@@ -303,7 +303,7 @@ impl<'m> Prices<'m> {
     pub fn allreduce_ends(&self, bytes: u64, starts: &[f64], beyond_ns: f64) -> Vec<f64> {
         let ends = self.scheduled_ends(bytes, starts);
         let ends = ends.expect("it has schedules, or nothing was beyond them");
-        // Nobody knows the result before the last one has come.
+        // No rank knows the result before the last one has come.
         let last = starts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let end = |end: f64| (end + beyond_ns).max(last);
         ends.into_iter().map(end).collect()

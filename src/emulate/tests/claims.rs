@@ -240,7 +240,7 @@ fn no_machine_that_computes_or_copies_faster_makes_a_run_slower() {
                 is_in_order(fast, usual) && is_in_order(usual, slow),
                 "{told}"
             );
-            // A rank alone waits for nobody.
+            // A rank alone never waits.
             assert!(n_ranks > 1 || (fast < usual && usual < slow), "{told}");
         }
     }
@@ -295,7 +295,7 @@ fn equal_inputs_give_equal_bytes_of_output_on_any_number_of_threads() {
 }
 
 /// Ranks with as much to do each wait for each other where their paces change from one collective to the next, though
-/// none is slower in the whole.
+/// no policy is slower in the whole.
 #[test]
 fn paces_that_change_within_a_step_make_ranks_wait() {
     let settings = sphere(8);
@@ -402,7 +402,7 @@ fn policies_that_ask_for_no_nodes_are_told_them_as_in_the_mini_app() {
     assert!(n_others > 0, "nodes made no difference");
 }
 
-/// One of four nodes takes four times as long. Who is told gives it less to do; who heeds no speeds does as ever.
+/// One of four nodes takes four times as long. Policies that know give it less to do; those that use no speeds place as before.
 #[test]
 fn a_policy_that_is_told_of_a_slow_node_gives_it_less_and_others_place_as_ever() {
     let n_ranks = 8;
@@ -540,7 +540,7 @@ fn as_many_cores_as_ranks_are_no_sharing_and_fewer_take_longer() {
     assert!(one.total_s >= computed / 2.0, "two cores have all the work");
 }
 
-/// On a core of its own a rank takes messages while it waits; ranks that share one have to do all of it one after another.
+/// With a core for itself a rank takes messages while it waits; ranks that share one have to do all of it one after another.
 #[test]
 fn short_messages_cost_ranks_that_share_a_core_what_both_ends_have_to_do() {
     let n_rounds = 50;
@@ -596,7 +596,7 @@ fn a_network_under_load_lets_queues_through_more_slowly_and_single_messages_as_e
     );
 }
 
-/// Inside a node nobody copies but the two ranks: a long message moves while both wait, and keeps its sender.
+/// Inside a node only the two ranks copy: a long message moves while both wait, and keeps its sender.
 #[test]
 fn long_messages_inside_a_node_move_while_both_ranks_wait() {
     let mut machine = a_machine(2);

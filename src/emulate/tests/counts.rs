@@ -33,7 +33,7 @@ fn assert_alike(n_ranks: usize, line: &str) {
     };
     let emulated = run(&scenario, Keep::TRAFFIC).unwrap();
     let n_steps = recorded.mesh.steps.len() as u64;
-    // Where cells decide, nobody knows the mesh behind the last step.
+    // Where cells decide, the mesh behind the last step is unknown.
     let last = if needs_cells(&settings) {
         n_steps - 1
     } else {

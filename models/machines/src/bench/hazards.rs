@@ -103,7 +103,7 @@ pub(super) fn hidden(scope: &Scope, rows: &mut Vec<Row>) {
     }
 }
 
-/// How often machines with a gain are told that there is none, and how much of it is found.
+/// How often a training says of a machine with a gain that there is none, and how much of it is found.
 fn not_given_up(scope: &Scope, name: &str, lives: &Lives, rows: &mut Vec<Row>) {
     rows.push(padded(
         scope,

@@ -303,7 +303,7 @@ impl<'a> Known<'a> {
         changed
     }
 
-    /// Leaf `j` beyond `face` of `i` has to be `mark` at least: at once, or once its owner is told.
+    /// Leaf `j` beyond `face` of `i` has to be `mark` at least: at once, or once its owner has the message.
     fn raise(&mut self, i: usize, face: usize, j: usize, mark: Mark) -> bool {
         if self.mesh.owners()[j] != self.mesh.owners()[i] {
             let known = &mut self.beyond[i][face];

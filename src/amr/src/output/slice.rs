@@ -85,7 +85,7 @@ fn paint(
         let [columns, rows] = tile.size;
         for (b, a) in (0..rows).flat_map(|b| (0..columns).map(move |a| (b, a))) {
             let value = tile.values[(b * columns + a) as usize];
-            // What is no number is grey.
+            // NaN is grey.
             let field = match value.is_finite() {
                 true => on_ramp(share(value - low, high - low)),
                 false => [128; 3],

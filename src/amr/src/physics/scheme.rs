@@ -1,4 +1,4 @@
-//! What the kernels are told, what they leave, and the memory that they work in.
+//! What the kernels get, what they leave, and the memory that they work in.
 
 use super::N_VARS;
 use crate::shape::BlockShape;
@@ -22,7 +22,7 @@ pub enum FluxOrder {
     Positive,
 }
 
-/// What the kernels are told besides the state.
+/// What the kernels get besides the state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scheme {
     /// Five variables and two ghost layers.

@@ -65,8 +65,8 @@ pub fn owners(
     owners_told(policy, question, shape, Told::default())
 }
 
-/// The same where more is known of the ranks: what the run asks, and the emulator. Every policy is told nodes, within which
-/// its answer is matched to the present owners; message times and speeds those that heed them.
+/// The same where more is known of the ranks: what the run asks, and the emulator. Every policy gets the nodes, within which
+/// its answer is matched to the present owners; message times and speeds go to policies that use them.
 pub fn owners_told(
     policy: &Policy,
     question: Question,

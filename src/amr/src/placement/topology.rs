@@ -1,4 +1,4 @@
-//! Which ranks share a node, and what messages between them cost, as policies are told.
+//! Which ranks share a node, and what messages between them cost, as policies get them.
 
 use colltune_placement::{Link, Machine};
 

@@ -1,4 +1,4 @@
-//! What one rank could not do, told to all of them.
+//! What one rank could not do, made known to all of them.
 
 use crate::ranks::Ranks;
 

@@ -25,7 +25,7 @@ impl Balanced for Run<'_> {
         &mut self.balancer
     }
 
-    /// Since costs were last told, or by these costs where that is now.
+    /// Since costs were last exchanged, or by these costs where that is now.
     fn loads(&mut self, step: u64) -> Result<Loads, Broken> {
         if !self.balancer.measures() || self.steps_observed == 0 {
             return self.loads_of(step, None);
@@ -206,7 +206,7 @@ impl Adaptive for Run<'_> {
 }
 
 impl Run<'_> {
-    /// The speeds that the policy heeds, where they differ.
+    /// The speeds that the policy uses, where they differ.
     fn speeds(&self) -> Option<&[f64]> {
         let speeds = self.balancer.speeds();
         speeds.filter(|_| self.balancer.policy().heeds_speeds())

@@ -26,7 +26,7 @@ use crate::settings::Settings;
 
 const INDEX: &str = "checkpoint.json";
 const FORMAT: &str = "colltune-amr checkpoint 2";
-/// It told where inner blocks had been split, too, which nobody asks for any more.
+/// It told where inner blocks had been split, too, which no reader uses any more.
 const FORMAT_BEFORE: &str = "colltune-amr checkpoint 1";
 
 /// What every rank must know to go on. Numbers of cells and sums are kept as bits.
@@ -75,7 +75,7 @@ fn bits(values: &[f64]) -> Vec<u64> {
 impl Run<'_> {
     /// Writes a checkpoint when `--checkpoint` and `--checkpoint_freq` say so, and removes the one before.
     ///
-    /// Errors: a rank cannot write its file; every rank is told, and the one before stays whole.
+    /// Errors: a rank cannot write its file; every rank returns the error, and the one before stays whole.
     pub(super) fn checkpoint(&mut self, step: u64) -> Result<(), Broken> {
         let options = &self.settings.options;
         let due = step.is_multiple_of(options.checkpoint_freq);
@@ -152,7 +152,7 @@ impl Run<'_> {
 
     /// Goes on from the checkpoint in `folder`; gives its step.
     ///
-    /// Errors: a checkpoint that is missing, truncated or of another problem; every rank is told.
+    /// Errors: a checkpoint that is missing, truncated or of another problem; every rank returns the error.
     pub(super) fn restart(&mut self, folder: &Path) -> Result<u64, Broken> {
         let failed = |what: String| Broken::Restart {
             what: format!("{}: {what}", folder.display()),

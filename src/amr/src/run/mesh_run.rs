@@ -1,6 +1,6 @@
 //! The mesh of a run without its cells: the same objects, marks, rules, owners and triggers, step after step.
 //!
-//! What happens is told in the order in which a run's ranks would call each other, so that a listener can count
+//! Events are reported in the order in which a run's ranks would call each other, so that a listener can count
 //! their calls and messages. Where cells decide (a gas, a gradient), the leaves to come must be given.
 
 use std::cell::RefCell;

@@ -14,7 +14,7 @@ const PIXELS: u32 = 512;
 impl Run<'_> {
     /// Writes `mesh.NNNNNN.png` when `--plot_freq` says so.
     ///
-    /// Errors: rank 0 cannot write it; every rank is told.
+    /// Errors: rank 0 cannot write it; every rank returns the error.
     pub(super) fn picture(&self, step: u64) -> Result<(), Broken> {
         let options = &self.settings.options;
         if options.plot_freq == 0 || !step.is_multiple_of(options.plot_freq) {

@@ -17,7 +17,7 @@ const ASKED_FROM: u64 = 64 << 20;
 
 /// Before anything is allocated: room for the root blocks. Not under `--compat`, whose calls are counted.
 ///
-/// Errors: a rank's share is more than its machine can give; every rank is told.
+/// Errors: a rank's share is more than its machine can give; every rank returns the error.
 pub(super) fn for_roots(ranks: &dyn Ranks, settings: &Settings) -> Result<(), Broken> {
     if settings.options.compat {
         return Ok(());
@@ -90,7 +90,7 @@ fn of_machine() -> Option<u64> {
 /// The least that a control group of this process, or one round it, has left of its limit. `groups` is what
 /// `/proc/self/cgroup` says, `root` is where they are mounted.
 fn left_in_groups(groups: &str, root: &Path) -> Option<u64> {
-    // Version 2 has one line, "0::/path"; in version 1 memory has a tree of its own.
+    // Version 2 has one line, "0::/path"; in version 1 memory has a separate tree.
     let found = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);

@@ -186,7 +186,7 @@ impl Run<'_> {
         self.block_times.iter_mut().for_each(|time| *time += share);
     }
 
-    /// Under `--compat`, the sum of one variable by a call of its own.
+    /// Under `--compat`, the sum of one variable by a separate call.
     fn check_each(
         &mut self,
         step: u64,

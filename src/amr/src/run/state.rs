@@ -51,7 +51,7 @@ pub(super) struct Run<'a> {
     pub near_shock: Vec<bool>,
     pub slowness: Slowness,
     pub balancer: Balancer<PlacementName>,
-    /// None under `--compat`, where nobody asks.
+    /// None under `--compat`, which does not use it.
     pub topology: Option<Topology>,
     pub faces: Faces,
     pub plan: Plan,

@@ -13,7 +13,7 @@ use crate::telemetry::{Class, Kind, Phase, Rounds, Rows, Table, Traffic, Writer}
 impl Run<'_> {
     /// Creates the files of `--telemetry`, and starts to record.
     ///
-    /// Errors: a group's first rank cannot; every rank is told.
+    /// Errors: a group's first rank cannot; every rank returns the error.
     pub(super) fn open_telemetry(&mut self, step: u64) -> Result<(), Broken> {
         let options = &self.settings.options;
         let Some(folder) = &options.telemetry else {
@@ -125,7 +125,7 @@ impl Run<'_> {
 
     /// Takes the rows of a step that has ended; every so many steps those of all ranks are written.
     ///
-    /// Errors: a rank cannot write; every rank is told.
+    /// Errors: a rank cannot write; every rank returns the error.
     pub(super) fn take_rows(&mut self, step: u64) -> Result<(), Broken> {
         let (_, phases) = match self.telemetry {
             Some(_) => self.clock().spent(),

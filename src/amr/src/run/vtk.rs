@@ -21,7 +21,7 @@ impl Run<'_> {
     /// Writes `mesh` files when `--vtk` and `--vtk_freq` say so: all variables of a gas, the first of a
     /// stencil's.
     ///
-    /// Errors: a rank cannot write its file; every rank is told.
+    /// Errors: a rank cannot write its file; every rank returns the error.
     pub(super) fn write_vtk(&mut self, step: u64) -> Result<(), Broken> {
         let options = &self.settings.options;
         let Some(folder) = options

@@ -27,7 +27,7 @@ use crate::placement::rcb::{Axes, Rcb};
 use crate::refine::Across;
 use crate::shape::BlockShape;
 
-/// Everything that a run is told. The same on every rank.
+/// All settings of a run. The same on every rank.
 pub struct Settings {
     pub options: Options,
     pub grid: Grid,

@@ -88,7 +88,7 @@ impl Block<'_> {
             );
             let [south, north] = [south, north].map(|ghost| &ghost.at(z).cells[..nx]);
             let last = n - nx;
-            // A loop and no closure: what is not inlined here is not compiled for this machine.
+            // A loop and no closure: code that is not inlined here is not compiled for this machine.
             let parts = [
                 (0..nx, south, &plane[nx..2 * nx]),
                 (nx..last, &plane[..last - nx], &plane[2 * nx..]),

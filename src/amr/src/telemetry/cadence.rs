@@ -28,7 +28,7 @@ pub fn steps_between_writes(
     STEPS.min((ROWS / per_step.max(1)) as u64).max(1)
 }
 
-/// Stretches of phases that a step may have; none where nobody wants them.
+/// Stretches of phases that a step may have; none where they are not wanted.
 fn spans_per_step(settings: &Settings) -> usize {
     let (vars, groups) = (settings.shape.n_vars, settings.groups().len());
     let sweeps = match settings.sweeps {

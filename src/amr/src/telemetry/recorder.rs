@@ -12,7 +12,7 @@ use super::rows::{Freight, Meeting, NONE, Phase, Rows, Table};
 pub struct Recorder {
     pub clock: Clock,
     inner: Rc<RefCell<Inner>>,
-    /// Asked at each round: a cell of its own.
+    /// Read at each round, so it is a `Cell` apart.
     rounds: Rc<Cell<bool>>,
 }
 

@@ -92,7 +92,7 @@ struct Apps<'a> {
     reference: Option<OsString>,
 }
 
-/// What one run told: seconds, and of the mini-app its whole summary.
+/// What one run reported: seconds, and of the mini-app its whole summary.
 struct Outcome {
     /// From the start of mpirun to its end.
     wall: f64,

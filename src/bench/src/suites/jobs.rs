@@ -29,7 +29,7 @@ pub enum Tuner {
     /// Nothing, the shim is not loaded.
     #[default]
     Bare,
-    /// Nothing; the library itself is told which algorithm to run.
+    /// Nothing; the library's own variables set the algorithm.
     Library(Vec<Variant>),
     /// The shim, by `colltune run`.
     Shim {

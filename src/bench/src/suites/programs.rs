@@ -144,7 +144,7 @@ impl Jobs {
         median(&shares.collect::<Vec<_>>())
     }
 
-    /// The share of that which is waiting, where it is known.
+    /// The share of that time that is waiting, where it is known.
     fn waiting(&self) -> Option<f64> {
         let known = self.summaries.iter().filter_map(|one| one.waiting_share);
         let known: Vec<f64> = known.collect();

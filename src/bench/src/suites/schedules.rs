@@ -1,6 +1,6 @@
 //! Our schedules against the library's own version of the same algorithm.
 //!
-//! The library is told to run its version, without the shim; ours is forced. The k-th pairs of all
+//! The library runs its version, set by its variables, without the shim; ours is forced. The k-th pairs of all
 //! collectives share their jobs, which run side by side in alternated order.
 
 use std::collections::BTreeMap;

@@ -9,9 +9,9 @@ use anyhow::Context;
 use colltune_output::failure::usage;
 use colltune_output::progress;
 
-/// Where nobody says where.
+/// The default.
 pub const FOLDER: &str = "target/bench";
-/// Of programs on one node, where nobody says how many.
+/// Of programs on one node, by default.
 const RANKS: usize = 8;
 /// A file in folders that are ours.
 const MARK: &str = ".made-by-colltune";
@@ -25,7 +25,7 @@ pub struct Bench {
     trainings: Option<usize>,
     /// Ranks on one node, where the user says how many.
     ranks: Option<usize>,
-    /// The programs that are wanted of those that are measured; all where none is named.
+    /// The programs that are wanted of those that are measured; all of them by default.
     pub programs: Vec<String>,
     /// Warnings that jobs printed, each once; they belong beside the numbers.
     warnings: RefCell<BTreeSet<String>>,

@@ -151,7 +151,7 @@ struct Stated {
     gain: Interval,
 }
 
-/// What a training states of the whole program, bare over tuned, and what was measured of it.
+/// What a training states of the speed-up of the whole program, and what was measured of it.
 struct Statement {
     stated: Interval,
     measured: f64,

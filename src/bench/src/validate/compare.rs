@@ -153,7 +153,7 @@ pub fn compare(
     let (least, most) = totals
         .iter()
         .fold((f64::INFINITY, 0.0f64), |(a, b), &t| (a.min(t), b.max(t)));
-    // Where cells decide, nobody knows the mesh behind the last step.
+    // Where cells decide, the mesh behind the last step is unknown.
     let last = emulated.traffic.len() as u64 - u64::from(needs_cells(&settings));
     let (n_counts, counts_differ) = counts(&emulated.traffic, &samples[0].sent, last);
     let predicted = emulated.outcome.total_s;

@@ -238,7 +238,7 @@ fn command_line() -> String {
         .join(" ")
 }
 
-/// The value farthest from 0, without its sign; what is no number is far from all.
+/// The value farthest from 0, without its sign; NaN is far from all.
 fn largest(values: impl Iterator<Item = f64>) -> f64 {
     let larger = |most: f64, value: f64| match value.abs() > most || value.is_nan() {
         true => value.abs(),

@@ -83,7 +83,7 @@ fn asks(link: &Link, bytes: f64) -> f64 {
     }
 }
 
-/// Whether the sender is kept until the receiver has taken the message: in a node nobody copies but the two of them.
+/// Whether the sender is kept until the receiver has taken the message: in a node only the two of them copy.
 pub fn is_taken(machine: &Machine, node_of: &[u32], message: &Message) -> bool {
     let long = message.bytes as f64 >= machine.network.inside.rendezvous_bytes;
     long && node_of[message.from as usize] == node_of[message.to as usize]

@@ -53,7 +53,7 @@ struct Row {
     time_ns: f64,
 }
 
-/// Steps of different runs are told apart by this many times the run's place.
+/// What keeps steps of different runs apart: this many times the run's place.
 const RUN: u64 = 1 << 32;
 
 /// Fits costs to the steps that `wanted` takes of one run, or of several that count alike. Runs of other `sizes`, if there

@@ -78,7 +78,7 @@ fn solve_normal(gram: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut x = vec![0.0; n];
     let mut free = vec![false; n];
     let mut tried = vec![false; n];
-    // Each turn frees a coefficient; they are few, and none is freed twice in vain.
+    // Each turn frees a coefficient; they are few, and no coefficient is freed twice in vain.
     for _ in 0..4 * n * n + 4 {
         let gradient = |i: usize| right[i] - (0..n).map(|j| gram[i][j] * x[j]).sum::<f64>();
         let gains = (0..n).filter(|&i| !free[i] && !tried[i] && gram[i][i] > 0.0);
@@ -90,7 +90,7 @@ fn solve_normal(gram: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
         let before = x.clone();
         loop {
             let Some(z) = solve(gram, right, &free) else {
-                // Told apart from the others by nothing.
+                // Nothing tells it apart from the others.
                 free[best] = false;
                 break;
             };

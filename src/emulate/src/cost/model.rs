@@ -275,7 +275,7 @@ impl Costs {
     }
 }
 
-/// The first number that is no time, by its path. JSON has none for what is not finite.
+/// The first number that is no time, by its path. JSON has none for infinities and NaN.
 fn impossible(value: &serde_json::Value, path: &str) -> Option<String> {
     use serde_json::Value::{Array, Null, Number, Object};
     match value {

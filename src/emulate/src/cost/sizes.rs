@@ -1,7 +1,7 @@
 //! Memory's costs, measured by runs of other sizes.
 //!
 //! On uniform meshes nothing but the stencil and the blocks' memory decides what updates take. What those beside finer
-//! neighbours take besides is told by refined meshes, block against block of one run.
+//! neighbours take besides is learned from refined meshes, block against block of one run.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What family `node` costs where nobody measured it: in each node a tree of its ranks and copies of the bytes, between
+//! What family `node` costs where it was not measured: in each node a tree of its ranks and copies of the bytes, between
 //! them a schedule among one rank of each, or what the library would run there.
 //!
 //! ```text

@@ -9,7 +9,7 @@ use colltune_amr::telemetry::Meeting;
 
 use super::Call;
 
-/// The first rank of a world, or of a part of it, that has nobody to talk to.
+/// The first rank of a world, or of a part of it, that has no partner.
 #[derive(Clone, Debug)]
 pub struct Calls {
     n_ranks: usize,

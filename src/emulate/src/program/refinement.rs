@@ -28,7 +28,7 @@ pub struct Refinement<'a> {
     pub phases: PhaseCosts,
     /// The machine's computing times over those of the costs.
     pub scale: f64,
-    /// What the policy took when it was last asked, if somebody has a clock.
+    /// What the policy took when it was last asked, if there is a clock.
     pub took_s: Rc<Cell<Option<f64>>>,
     /// Under `--compat`: miniAMR's calls, and where they are noted.
     pub compat: Option<(&'a Compat<'a>, &'a Calls)>,

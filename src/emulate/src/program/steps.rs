@@ -89,7 +89,7 @@ pub struct Given<'a> {
 impl<'a> Program<'a> {
     /// The run before its first step.
     ///
-    /// Errors: `Costs` of another kernel, `Program` for a length or a mesh that nobody knows, a policy's.
+    /// Errors: `Costs` of another kernel, `Program` for an unknown length or mesh, a policy's.
     pub fn new(given: Given<'a>) -> Result<Program<'a>, EmulateError> {
         let Given {
             settings,

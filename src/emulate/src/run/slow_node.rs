@@ -1,4 +1,4 @@
-//! A node that is slower than the others, and whether policies are told.
+//! A node that is slower than the others, and whether policies know it.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::machine::Machine;
 pub struct SlowNode {
     pub node: u32,
     pub factor: f64,
-    /// Whether policies that heed the speeds of ranks know of it. When blocks are placed anew does not follow from it.
+    /// Whether policies that use the speeds of ranks know of it. When blocks are placed anew does not follow from it.
     pub is_told: bool,
 }
 

@@ -107,7 +107,7 @@ fn measured(size: Size, machine: &Machine) -> Result<Results, EmulateError> {
     let mut on_each = on_each.collect::<Result<Vec<_>, _>>()?;
     for (i, ranks_of_deck) in all_ranks.into_iter().enumerate() {
         for &ranks in ranks_of_deck {
-            // Of many ranks a script is large: it is run on all networks, and let go.
+            // Of many ranks a script is large: it is run on all networks, and dropped.
             let script = record(i, ranks, REFINE_FREQ, "")?;
             for (on, machine) in on_each.iter_mut().zip(&machines) {
                 on.scaled[i].push(Scaled {

@@ -1,4 +1,4 @@
-//! What a study is told: how large it shall be.
+//! How large a study shall be.
 
 /// How large a study is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What `run` and `whatif` are told of how blocks are placed, and what they tell of it.
+//! Options of `run` and `whatif` on how blocks are placed, and what their reports say of it.
 
 use colltune_emulate::clock::Timer;
 use colltune_emulate::place::Placer;
@@ -44,7 +44,7 @@ impl Placing {
         })
     }
 
-    /// Which policies know the speeds of ranks, where any are told.
+    /// Which policies know the speeds of ranks, where there are any.
     pub fn told(&self, names: &[String], placers: &[Placer]) -> Option<Told> {
         let of = |heeds: bool| {
             let all = names.iter().zip(placers);
@@ -62,7 +62,7 @@ impl Placing {
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Told {
     told: Vec<String>,
-    /// Those that heed no speeds, and place as without being told.
+    /// Those that use no speeds, and place as without them.
     unheeding: Vec<String>,
 }
 

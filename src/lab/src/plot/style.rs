@@ -20,7 +20,7 @@ pub const GROUND: Tint = tint((0xff, 0xff, 0xff), "#12161b");
 pub const INK: Tint = tint((0x1b, 0x1f, 0x24), "#e6edf3");
 pub const FAINT: Tint = tint((0xd0, 0xd7, 0xde), "#3a434d");
 
-/// Of series, told apart by all kinds of eyes, on both grounds.
+/// Of series: colours that colour-blind readers tell apart, on both grounds.
 const SERIES: [Tint; 8] = [
     tint((0x00, 0x72, 0xb2), "#5ab1ee"),
     tint((0xc0, 0x4f, 0x00), "#ff9a57"),

@@ -198,7 +198,7 @@ fn balance(coarse: &Iterations, fine: &Iterations) -> Vec<Finding> {
 }
 
 /// By level: what communication on the most processors is of the most that it is on any, and whether at every level it
-/// falls with each number of processors, and in all. Where nobody sends there is nothing to fall.
+/// falls with each number of processors, and in all. Without messages there is nothing to fall.
 fn falls(of: &[Iteration]) -> (Vec<f64>, [bool; 2]) {
     let (mut left, mut always, mut in_all) = (Vec::new(), true, true);
     for level in 0..of[0].comm_ns.len() {

@@ -21,7 +21,7 @@ pub struct BlockCosts {
     pub shock: f64,
     /// Spread of a factor that a block has for good, and that the placer learns.
     pub known_cv: f64,
-    /// Spread of a factor of each step, which nobody can know.
+    /// Spread of a factor of each step, which is unknowable.
     pub unknown_cv: f64,
 }
 

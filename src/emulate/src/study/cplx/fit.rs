@@ -8,7 +8,7 @@ use crate::EmulateError;
 pub const SYNC_AT_512: f64 = 35.0;
 pub const GAIN_AT_512: f64 = 15.3;
 
-/// Where is looked first: the shock's surcharge, and the spread that nobody knows.
+/// Where is looked first: the shock's surcharge, and the unknown spread.
 const SHOCK_MAX: f64 = 2.0;
 const UNKNOWN_MAX: f64 = 0.6;
 const FIRST: u32 = 6;

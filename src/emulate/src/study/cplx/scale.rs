@@ -85,7 +85,7 @@ pub fn block_ns(sample: &Sample, costs: &BlockCosts, noise: &Noise) -> f64 {
     1e9 * COMPUTE_S / mean
 }
 
-/// Runs the policies on sampled epochs, which are made one after another and let go.
+/// Runs the policies on sampled epochs, which are made one after another and dropped.
 ///
 /// Errors: a policy's or a collective's.
 pub fn run<E: Borrow<Epoch>>(

@@ -26,7 +26,7 @@ pub struct Fitted {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times {
     pub total: f64,
-    /// By rank; what is not computing is communication, waiting for others included.
+    /// By rank; all but computing is communication, waiting for others included.
     pub compute: Vec<f64>,
 }
 

@@ -59,7 +59,7 @@ pub struct LevelRatio {
     pub ratio: f64,
 }
 
-/// What the ranks are like, where that was told.
+/// What the ranks are like, where that is known.
 pub struct Ranks {
     speeds: Option<Vec<f64>>,
     memory: Option<Vec<u64>>,
@@ -295,7 +295,7 @@ fn problem<'c>(
     }
 }
 
-/// The leaves of a step; without coordinates each block is a cell of its own, unrelated to others.
+/// The leaves of a step; without coordinates each block is a separate cell, unrelated to others.
 fn leaves(step: &Step) -> Vec<Octant> {
     if !step.octants.is_empty() {
         return step.octants.clone();

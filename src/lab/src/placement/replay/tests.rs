@@ -176,7 +176,7 @@ fn the_picture_shows_what_each_x_of_cplx_buys_and_costs() {
         let x: Vec<f64> = line.points.iter().map(|point| point.0).collect();
         assert_eq!(x, [0.0, 25.0, 50.0, 75.0, 100.0], "{}", panel.title);
     }
-    // Each of the lines above has a colour of its own.
+    // Each of the lines above has another colour.
     assert_eq!(by_step.panels[0].lines.len(), runs.len() - 2);
     let makespans: Vec<f64> = of_cplx.panels[0].lines[0]
         .points
