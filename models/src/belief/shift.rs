@@ -28,9 +28,12 @@ const VARIANCE_PRIOR: f64 = 8.0;
 pub struct Shift {
     contrast: f64,
     variance: f64,
-    /// Covariance with the error of the contrast of times, and that one's variance.
+    /// Covariance with the error of the contrast of times, and that one's variance, over the runs and calls of which
+    /// the shift is known.
     covariance: f64,
     time_variance: f64,
+    /// The least and the most that these runs and calls weigh in the contrast of times.
+    known_share: [f64; 2],
     /// What tau is multiplied with: the more a call takes the more it may shift.
     scale: f64,
     known: bool,
@@ -63,6 +66,10 @@ struct Sum {
     covariance: f64,
     time_variance: f64,
     calls: u64,
+    /// What runs weigh in the contrast of times if runs differ little, and if they differ much: all of them, and those
+    /// of which the shift is known.
+    of_times: [f64; 2],
+    of_known: [f64; 2],
 }
 
 /// The contrasts of a cell, by the places of `variants`; the default is the first. What lies behind most calls of a run
@@ -78,28 +85,37 @@ pub fn of_cell(
     let spreads = spreads(rows, told, variants.len(), place);
     let between_runs = between_runs(rows, pooled(rows, |row| &row.shift));
     let mut bases: BTreeMap<_, &Evidence> = BTreeMap::new();
-    for row in rows
-        .iter()
-        .filter(|row| row.variant == 0 && row.shift.n > 0)
-    {
+    for row in rows.iter().filter(|row| row.variant == 0) {
         bases.insert((row.run, row.shape, row.component), row);
     }
     let mut sums = vec![Sum::default(); variants.len()];
-    for row in rows.iter().filter(|row| row.shift.n > 0) {
+    for row in rows {
         let base = bases.get(&(row.run, row.shape, row.component));
         let (Some(arm), Some(base)) = (place(row), base) else {
             continue;
         };
+        let sum = &mut sums[arm];
+        let weight_of = |of: fn(&Evidence) -> u64| {
+            let (n, n_base) = (of(row) as f64, of(base) as f64);
+            weight(row) * n * n_base / (n + n_base).max(1.0)
+        };
+        let of_run = weight_of(|row| row.shift.n);
+        add(
+            &mut sum.of_times,
+            [weight_of(|row| row.time.n), weight(row)],
+        );
+        if of_run == 0.0 {
+            continue;
+        }
+        add(&mut sum.of_known, [of_run, weight(row)]);
         let (n, n_base) = (row.shift.n as f64, base.shift.n as f64);
         let unit = base.time.mean.max(1e-3);
-        let of_run = weight(row) * n * n_base / (n + n_base);
         // Of a variant that takes a thousandth of the default's time, what the latter's is off by counts a thousandth.
         let ratio = row.time.mean / unit;
         let variance = |part: fn(&Spread) -> f64, share: f64| {
             let both = part(&spreads[arm]) / n + share * part(&spreads[0]) / n_base;
             of_run.powi(2) * both / unit.powi(2)
         };
-        let sum = &mut sums[arm];
         sum.weight += of_run;
         sum.shift += of_run * (row.shift.mean - base.shift.mean) / unit;
         sum.ratio += of_run * ratio;
@@ -111,16 +127,25 @@ pub fn of_cell(
     sums.iter()
         .map(|sum| {
             let weight = sum.weight.max(f64::MIN_POSITIVE.sqrt());
+            let [by_calls, by_runs] = [0, 1]
+                .map(|by| (sum.of_known[by] / sum.of_times[by].max(f64::MIN_POSITIVE)).min(1.0));
             Shift {
                 contrast: sum.shift / weight,
                 variance: (between_runs * sum.shift_variance / weight.powi(2)).max(1e-9),
                 covariance: sum.covariance / weight.powi(2),
                 time_variance: sum.time_variance / weight.powi(2),
+                known_share: [by_calls.min(by_runs), by_calls.max(by_runs)],
                 scale: (sum.ratio / weight).powi(2).max(1.0),
                 known: sum.calls > 1 && sum.weight > 0.0,
             }
         })
         .collect()
+}
+
+fn add(sums: &mut [f64; 2], more: [f64; 2]) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum += more;
+    }
 }
 
 /// The variance of a quantity within the runs, all variants together.
@@ -297,15 +322,17 @@ pub fn of_default(corrected: impl Iterator<Item = (f64, Correction)> + Clone) ->
 /// What is to be added to the time for both: for the shift, and for the time in the next collective `after` it.
 pub fn of_both(shift: &Shift, after: &Shift, tau: [f64; 2]) -> Correction {
     let first = shift.correction(tau[0]);
-    // Old runs say nothing of it, and how it varies with the time in the new ones holds for those alone.
-    let after = Shift {
+    // How it varies with time and shift corrects nothing. Where they rise together the sum is less sure for it.
+    let together = after.covariance.max(0.0);
+    let unrelated = Shift {
         covariance: 0.0,
         ..*after
     };
-    let second = after.correction(tau[1]);
+    let second = unrelated.correction(tau[1]);
+    let common = 2.0 * unrelated.share(tau[1]) * after.known_share[1] * together;
     Correction {
         contrast: first.contrast + second.contrast,
-        variance: first.variance + second.variance,
+        variance: first.variance + second.variance + common,
     }
 }
 
@@ -317,7 +344,7 @@ impl Shift {
         }
         let kept = tau * self.scale / (tau * self.scale + self.variance);
         let slope = match has(Mechanism::ControlVariate) {
-            true => (self.covariance / self.variance).clamp(-1.0, 1.0),
+            true => (self.known_share[0] * self.covariance / self.variance).clamp(-1.0, 1.0),
             false => 0.0,
         };
         kept - slope * (1.0 - kept)
@@ -330,12 +357,14 @@ impl Shift {
         // What is off beyond the time's own error: what of the shift's noise comes along, together with that error, and
         // what of the true shift is left out.
         let (share, tau) = (self.share(tau), tau * self.scale);
-        let variance = share.powi(2) * self.variance
-            + 2.0 * share * self.covariance
-            + (1.0 - share).powi(2) * tau;
+        let [least, most] = self.known_share;
+        let together = share * self.covariance;
+        let known = if together > 0.0 { most } else { least };
+        let variance =
+            share.powi(2) * self.variance + 2.0 * known * together + (1.0 - share).powi(2) * tau;
         Correction {
             contrast: share * self.contrast,
-            variance: variance.max(-0.5 * self.time_variance),
+            variance: variance.max(-0.5 * least.powi(2) * self.time_variance),
         }
     }
 }
@@ -354,6 +383,7 @@ mod tests {
             variance,
             covariance,
             time_variance: 4e-3,
+            known_share: [1.0; 2],
             scale: 1.0,
             known: true,
         };

@@ -1,5 +1,6 @@
 //! Claims about what is believed.
 
+use colltune_models::evidence::{Call, reduce};
 use rand::SeedableRng;
 
 use crate::generator::*;
@@ -107,7 +108,7 @@ fn a_variant_that_takes_ten_times_as_long_in_each_of_few_calls_does_not_stall() 
         });
         calls.extend(of_run);
     }
-    let (beliefs, choices) = decide(&colltune_models::evidence::reduce(calls), 3, None);
+    let (beliefs, choices) = decide(&reduce(calls), 3, None);
     let slow = &beliefs[0].arms[1];
     let estimate = slow.data.expect("it ran");
     assert!((estimate.mean - costs[2].ln()).abs() < 0.25, "{estimate:?}");
@@ -141,7 +142,7 @@ fn a_gain_of_which_a_part_is_shifted_is_found_though_one_call_in_fifty_is_follow
             calls.extend(of_run);
         }
     }
-    let (beliefs, choices) = decide(&colltune_models::evidence::reduce(calls), 8, None);
+    let (beliefs, choices) = decide(&reduce(calls), 8, None);
     let gains = beliefs[0].arms[0].data.expect("it ran");
     assert!((gains.mean - 0.75_f64.ln()).abs() < 0.15, "{gains:?}");
     assert!(gains.variance < 0.06_f64.powi(2), "{gains:?}");
@@ -238,7 +239,7 @@ fn a_variant_that_ran_in_runs_with_other_draws_alone_shifts_nothing() {
             tails: 0.0,
         };
         behind.follow(&mut calls, &mut random);
-        evidence.extend(colltune_models::evidence::reduce(calls));
+        evidence.extend(reduce(calls));
     }
     let (beliefs, _) = decide(&evidence, 8, None);
     let belief = &beliefs[0];
@@ -253,31 +254,84 @@ fn a_variant_that_ran_in_runs_with_other_draws_alone_shifts_nothing() {
     }
 }
 
-/// Of a hundred runs nobody knows the time in the next collective, and of the newest everybody does. It varies there as
-/// the calls' own time does, so what is by chance in one tells of the other: in that run, and in no other.
+/// Of a hundred runs nobody knows what came behind, and of the newest everybody does. It varies there as the calls' own
+/// time does, so what is by chance in one tells of the other: in that run, and in no other.
 #[test]
 fn what_comes_behind_the_calls_of_one_run_makes_nobody_surer_of_all_others() {
     let truth = Truth {
         shape: shape(64),
         costs: vec![1.0, 0.9],
     };
-    let believed = |newest: u32| {
+    let believed = |newest: u32, part: fn(&mut Call, Option<f64>), share: f64| {
         let mut random = rand::rngs::StdRng::seed_from_u64(5);
         let mut evidence = Vec::new();
         for run in 0..101 {
             let mut calls = USUAL.run(run, &truth, &[0.5, 0.5], 40, &mut random);
             for call in &mut calls {
-                let level = 1e4;
-                call.shift_ns = Some(level);
-                call.after_ns = (run == newest).then_some(level + 4.0 * call.time_ns);
+                let behind_ns = 1e5 + share * call.time_ns;
+                part(call, (run == newest).then_some(behind_ns));
             }
-            evidence.extend(colltune_models::evidence::reduce(calls));
+            evidence.extend(reduce(calls));
         }
         let (beliefs, _) = decide(&evidence, 2, None);
         beliefs[0].arms[0].data.expect("it ran")
     };
-    let (unknown, known) = (believed(101), believed(100));
-    assert!(known.variance >= unknown.variance, "{known:?} {unknown:?}");
-    let moved = (known.mean - unknown.mean).abs();
-    assert!(moved < 2.0 * known.variance.sqrt(), "{known:?} {unknown:?}");
+    let shift: fn(&mut Call, Option<f64>) = |call, ns| call.shift_ns = ns;
+    let after: fn(&mut Call, Option<f64>) = |call, ns| {
+        (call.shift_ns, call.after_ns) = (Some(1e4), ns);
+    };
+    for (part, share) in [(shift, 1.0), (shift, -1.0), (after, 4.0)] {
+        let (unknown, known) = (believed(101, part, share), believed(100, part, share));
+        assert!(
+            known.variance > 0.99 * unknown.variance,
+            "{known:?} {unknown:?}"
+        );
+        let moved = (known.mean - unknown.mean).abs();
+        assert!(moved < 2.0 * known.variance.sqrt(), "{known:?} {unknown:?}");
+    }
+}
+
+/// A call that takes longer by chance delays the next collective of its ranks, too.
+#[test]
+fn intervals_hold_where_the_time_in_the_next_collective_rises_with_the_calls_own() {
+    let (mut inside, mut all, mut squares) = (0, 0, 0.0);
+    for seed in 0..12 {
+        let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+        let pushed: Vec<f64> = (0..12).map(|_| 0.1 * normal(&mut random)).collect();
+        let truth = Truth {
+            shape: shape(64),
+            costs: vec![1.0; 12],
+        };
+        let machine = Machine {
+            run_effect: 0.01,
+            noise: 0.3,
+            stalls: None,
+        };
+        let mut evidence = Vec::new();
+        for run in 0..20 {
+            let mut calls = machine.run(run, &truth, &[1.0 / 12.0; 12], 240, &mut random);
+            let typical_ns = calls.iter().map(|call| call.time_ns).sum::<f64>() / 240.0;
+            for call in &mut calls {
+                let pushed_ns = (2.0 + pushed[usize::from(call.variant)]) * typical_ns;
+                call.shift_ns = Some(1e5);
+                call.after_ns = Some(pushed_ns + call.time_ns - typical_ns);
+            }
+            evidence.extend(reduce(calls));
+        }
+        let (beliefs, _) = decide(&evidence, 12, None);
+        for arm in &beliefs[0].arms {
+            let found = arm.data.expect("it ran");
+            let truth = 1.0 + pushed[usize::from(arm.variant)] - pushed[0];
+            squares += (found.mean - truth.ln()).powi(2) / found.variance;
+            inside += i32::from((found.mean - truth.ln()).abs() < 1.96 * found.variance.sqrt());
+            all += 1;
+        }
+    }
+    let coverage = f64::from(inside) / f64::from(all);
+    let squares = squares / f64::from(all);
+    assert!(coverage > 0.93, "{coverage}");
+    assert!(
+        (0.7..=1.2).contains(&squares),
+        "{squares} times what is stated"
+    );
 }
