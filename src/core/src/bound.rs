@@ -54,6 +54,21 @@ pub fn reaches(measured_ranks: u64, n_ranks: u64) -> bool {
     n_ranks <= u64::from(FEW_RANKS) || n_ranks <= measured_ranks.saturating_mul(REACH)
 }
 
+/// For each of one collective's variants whether it may run on so many ranks, each on a node of its own: where it is not
+/// [`absurd`]; `None` where nobody knows what it costs.
+pub fn bearable(variants: &[Variant], n_ranks: u64, bytes: Range) -> Vec<Option<bool>> {
+    let n_ranks = u32::try_from(n_ranks).unwrap_or(u32::MAX);
+    let extent = Extent {
+        n_ranks,
+        nodes: n_ranks,
+    };
+    let absurd = absurd(variants, extent, bytes);
+    let is_known = |variant| loads(variant, extent, ends(bytes)).is_some();
+    let both = variants.iter().zip(absurd);
+    both.map(|(variant, absurd)| is_known(variant).then_some(!absurd))
+        .collect()
+}
+
 fn absurd_of_any(variants: &[Variant], extent: Extent, bytes: Range) -> Vec<bool> {
     let sizes = ends(bytes);
     let loads: Vec<Option<[Load; 2]>> = variants

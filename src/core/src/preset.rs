@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use bincode::{Decode, Encode};
 
-use crate::bound::reaches;
-use crate::catalogue::{self, Steering};
+use crate::bound::{bearable, reaches};
+use crate::catalogue::{self, Steering, Variant};
 use crate::collective::Collective;
 use crate::library::Library;
 use crate::model::{CellModel, Model, Source};
@@ -50,8 +50,9 @@ pub const fn knows_size(collective: Collective) -> bool {
 /// Which choices a run begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Drawn with the probabilities of the library's own algorithms, `default` among them.
-    Drawn(u64),
+    /// Drawn by a seed with the probabilities of the library's own algorithms, `default` among them, for a job of so
+    /// many ranks, where that is known.
+    Drawn(u64, Option<u64>),
     /// The best known, for a job of so many ranks, where that is known.
     Best(Option<u64>),
 }
@@ -68,16 +69,14 @@ pub fn draw(
 ) -> Vec<Preset> {
     let mut presets: Vec<Preset> = Vec::new();
     for collective in Collective::ALL.into_iter().filter(|&one| wanted(one)) {
-        let names: Vec<String> = catalogue::variants(library, collective)
-            .into_iter()
-            .filter(|variant| variant.own.is_none())
-            .map(|variant| variant.name.to_string())
-            .collect();
+        let mut natives = catalogue::variants(library, collective);
+        natives.retain(|variant| variant.own.is_none());
+        let names: Vec<String> = natives.iter().map(|one| one.name.to_string()).collect();
         for (place, (bytes, cells)) in by_size(model, collective).into_iter().enumerate() {
-            let weights = weights(&cells, &names, choice);
+            let weights = weights(&cells, (&natives, &names), (choice, bytes));
             let number = (collective.index() as u64) << 32 | place as u64;
             let drawn = match choice {
-                Choice::Drawn(seed) => {
+                Choice::Drawn(seed, _) => {
                     Chooser::new(&weights).draw(|| word(key(seed, 0, number), 0))
                 }
                 Choice::Best(_) => weights
@@ -124,13 +123,24 @@ fn by_size(model: &Model, collective: Collective) -> Vec<(Range, Vec<&CellModel>
     groups.into_iter().collect()
 }
 
-/// The weight of each of `names`, by its place; what is not the library's own counts for nothing.
-fn weights(cells: &[&CellModel], names: &[String], choice: Choice) -> Vec<(u16, f64)> {
+/// A job of which nobody says how many ranks it has may have so many.
+const MANY_RANKS: u64 = 1 << 16;
+
+/// The weight of each of the library's own algorithms, by its place; what is not its own counts for nothing.
+fn weights(
+    cells: &[&CellModel],
+    (natives, names): (&[Variant], &[String]),
+    (choice, bytes): (Choice, Range),
+) -> Vec<(u16, f64)> {
     // One rank alone has nothing to choose.
     let alone = |cell: &CellModel| cell.cell.nodes.last() == 1 && cell.cell.ppn.last() == 1;
     let measured = |cell: &CellModel| cell.source == Source::Measured && !alone(cell);
     let any = cells.iter().any(|cell| measured(cell));
     let mut weights: Vec<(u16, f64)> = (0..names.len()).map(|place| (place as u16, 0.0)).collect();
+    let bearable = match choice {
+        Choice::Drawn(_, n_ranks) => bearable(natives, n_ranks.unwrap_or(MANY_RANKS), bytes),
+        Choice::Best(_) => Vec::new(),
+    };
     for cell in cells
         .iter()
         .filter(|cell| !alone(cell) && (!any || measured(cell)))
@@ -140,17 +150,25 @@ fn weights(cells: &[&CellModel], names: &[String], choice: Choice) -> Vec<(u16, 
                 weights[place].1 += weight;
             }
         };
+        let measured_ranks = cell.cell.measured_ranks(cell.measured_ranks.unwrap_or(0));
         match choice {
-            Choice::Drawn(_) => {
+            // A whole job runs what is drawn. What may take many times as long on so many ranks leaves its share to the
+            // library's choice.
+            Choice::Drawn(_, n_ranks) => {
+                let is_near = n_ranks.is_some_and(|n_ranks| reaches(measured_ranks, n_ranks));
                 let native = |name: &String| names.contains(name);
                 let shares = cell.variants.iter().filter(|share| native(&share.name));
                 let sum: f64 = shares.clone().map(|share| share.probability).sum();
                 let sum = if sum > 0.0 { sum } else { 1.0 };
-                shares.for_each(|share| add(&share.name, share.probability / sum));
+                for share in shares {
+                    let place = names.iter().position(|name| *name == share.name);
+                    let may_run = place.and_then(|place| bearable[place]).unwrap_or(is_near);
+                    let name = if may_run { &share.name } else { DEFAULT };
+                    add(name, share.probability / sum);
+                }
             }
             // Where an algorithm of our own is best, or nobody knows the best on so many ranks, the library's choice runs.
             Choice::Best(n_ranks) => {
-                let measured_ranks = cell.cell.measured_ranks(cell.measured_ranks.unwrap_or(0));
                 let is_known = n_ranks.is_none_or(|n_ranks| reaches(measured_ranks, n_ranks));
                 let tells = is_known && names.contains(&cell.best);
                 add(if tells { &cell.best } else { DEFAULT }, 1.0);
@@ -219,6 +237,8 @@ pub fn adjustment(presets: &[Preset], library: Library, collective: Collective) 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::settings::Settings;
 
@@ -232,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_is_spelled_is_read() {
-        let presets = draw(&initial(), library(), Choice::Drawn(1), |_| true);
+        let presets = draw(&initial(), library(), Choice::Drawn(1, Some(8)), |_| true);
         assert!(presets.len() > 20, "{presets:?}");
         assert_eq!(parse(&spell(&presets)), Some(presets));
         assert_eq!(parse(""), Some(Vec::new()));
@@ -246,7 +266,7 @@ mod tests {
         let model = initial();
         let mut seen = BTreeMap::<String, usize>::new();
         for seed in 0..200 {
-            let presets = draw(&model, library(), Choice::Drawn(seed), |_| true);
+            let presets = draw(&model, library(), Choice::Drawn(seed, Some(8)), |_| true);
             for pair in presets.windows(2) {
                 assert!(
                     pair[0].collective < pair[1].collective
@@ -316,5 +336,51 @@ mod tests {
         let told = |n_ranks| draw(&model, library(), Choice::Best(n_ranks), |_| true).len();
         assert_eq!([None, Some(8), Some(32)].map(told), [1; 3]);
         assert_eq!([33, 10_000].map(|n_ranks| told(Some(n_ranks))), [0; 2]);
+    }
+
+    /// What is ever drawn of a collective for short messages.
+    fn drawn(model: &Model, n_ranks: Option<u64>, collective: Collective) -> BTreeSet<String> {
+        let draw_one = |seed| {
+            draw(model, library(), Choice::Drawn(seed, n_ranks), |one| {
+                one == collective
+            })
+        };
+        let short = |all: Vec<Preset>| all.into_iter().find(|one| one.bytes.contains(8));
+        let names = (0..300).map(|seed| short(draw_one(seed)).map(|one| one.variant));
+        names
+            .map(|name| name.unwrap_or(DEFAULT.to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn nothing_is_drawn_on_thousands_of_ranks_that_may_take_many_times_as_long_there() {
+        let mut measured = initial();
+        for entry in &mut measured.cells {
+            let cell = entry.cell;
+            let is_few = cell.nodes.lo == 1 && cell.ppn.contains(8);
+            if is_few {
+                entry.source = Source::Measured;
+                entry.measured_ranks = Some(8);
+            }
+        }
+        for model in [&initial(), &measured] {
+            for collective in [
+                Collective::Allgather,
+                Collective::Bcast,
+                Collective::Barrier,
+            ] {
+                let few = drawn(model, Some(8), collective);
+                assert!(few.len() > 3, "{collective} {few:?}");
+                for n_ranks in [Some(4096), Some(1 << 20), None] {
+                    let many = drawn(model, n_ranks, collective);
+                    assert!(many.contains(DEFAULT), "{collective} {n_ranks:?} {many:?}");
+                    let linear = |name: &&String| name.contains("linear") || name.ends_with("ring");
+                    assert_eq!(many.iter().find(linear), None, "{collective} {n_ranks:?}");
+                }
+            }
+            // Something is tried all the same.
+            let many = drawn(model, Some(4096), Collective::Allgather);
+            assert!(many.len() > 1, "{many:?}");
+        }
     }
 }

@@ -37,6 +37,8 @@ pub struct Context {
     pub wdir: Option<OsString>,
     /// The `LD_PRELOAD` that the launcher's options set for the ranks.
     pub preload: Option<OsString>,
+    /// How many ranks run it, where the options say so.
+    pub n_ranks: Option<u64>,
     /// An option in no table, behind which it is not certain which word is the program.
     pub unsure: Option<String>,
 }
@@ -97,18 +99,7 @@ fn n_commands(words: &[OsString]) -> Option<usize> {
 impl Line {
     /// How many ranks it starts, where its options say so.
     pub fn n_ranks(&self) -> Option<u64> {
-        let of_context = |context: &Context| {
-            let words = self.words[context.options..context.program].iter();
-            let words: Vec<&str> = words.filter_map(|word| word.to_str()).collect();
-            let counts = ["-n", "-np", "--n", "--np", "--ntasks"];
-            let behind = words.windows(2).filter(|pair| counts.contains(&pair[0]));
-            let joined = words
-                .iter()
-                .filter_map(|word| word.strip_prefix("--ntasks="));
-            let mut all = behind.map(|pair| pair[1]).chain(joined);
-            all.find_map(|number| number.parse::<u64>().ok())
-        };
-        self.contexts.iter().map(of_context).sum()
+        self.contexts.iter().map(|context| context.n_ranks).sum()
     }
 
     /// Reads `words`. `is_program` tells whether a word can be started, seen from a working directory.
@@ -127,6 +118,7 @@ impl Line {
                 end: words.len(),
                 wdir: None,
                 preload: None,
+                n_ranks: None,
                 unsure: None,
             };
             return Ok(Line {
@@ -186,6 +178,7 @@ struct Reader<'a> {
 struct Said {
     wdir: Option<OsString>,
     preload: Option<OsString>,
+    n_ranks: Option<u64>,
     /// An option in no table whose value the word behind it was taken for.
     with_value: Option<String>,
     /// An option in no table that was taken to have none, and its place.
@@ -225,6 +218,7 @@ impl Reader<'_> {
                 unsure: self.unsure(at, end, &said),
                 wdir: said.wdir,
                 preload: said.preload,
+                n_ranks: said.n_ranks,
             }));
         }
         match end < self.words.len() {
@@ -260,6 +254,11 @@ impl Reader<'_> {
         };
         Ok(Some(match self.dialect.takes(&option) {
             Takes::Words(count) => count * one,
+            Takes::Ranks => {
+                // The last one counts.
+                said.n_ranks = value.to_str().and_then(|number| number.parse().ok());
+                one
+            }
             Takes::Number => usize::from(next_is(&|word| {
                 word.bytes().all(|byte| byte.is_ascii_digit())
             })),
@@ -361,6 +360,21 @@ mod tests {
         for (line, n_ranks) in [
             ("mpirun -n 2 -x A=1 ./a -n 5 : -np 3 ./b", Some(5)),
             ("srun --ntasks=64 ./a", Some(64)),
+            ("srun --ntasks 64 ./a", Some(64)),
+            ("srun -n64 ./a", Some(64)),
+            ("srun -lN2 -ln64 ./a -n3", Some(64)),
+            ("srun -N2 ./a", None),
+            ("mpirun -n64 ./a -n3", Some(64)),
+            ("mpirun -np64 ./a", Some(64)),
+            ("mpiexec.hydra -n=64 ./a : -np=4 ./b", Some(68)),
+            ("mpirun -c 8 ./a", Some(8)),
+            ("mpirun -nolocal -novm ./a", None),
+            ("mpirun -n 2 -np 4 ./a", Some(4)),
+            ("mpirun -n many ./a", None),
+            ("mpiexec --np=64 --ppn 8 ./a", Some(64)),
+            ("aprun -n64 -N 8 ./a", Some(64)),
+            ("aprun --pes 64 ./a", Some(64)),
+            ("flux run -n64 -N8 ./a", Some(64)),
             ("mpirun ./a", None),
             ("mpirun -n 2 ./a : ./b", None),
         ] {

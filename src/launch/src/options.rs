@@ -10,6 +10,8 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     Words(usize),
+    /// The number of ranks.
+    Ranks,
     /// `-d` of Open MPI takes none, `-d 8` of PALS one.
     Number,
     /// `--option=value` or an optional value glued to it.
@@ -56,7 +58,7 @@ const MPI: Table = Table {
         genvnone genvall envnone envall enable-x disable-x print-all-exitcodes profile l prepend-rank \
         disable-auto-cleanup disable-hostname-propagation pmi-port skip-launch-node rr grr-all \
         line-buffer transfer no-transfer label no-label abort-on-failure no-abort-on-failure",
-    one: "am bind-to c np n N cf cartofile cpu-list cpu-set cpus-per-proc cpus-per-rank debugger \
+    one: "am bind-to N cf cartofile cpu-list cpu-set cpus-per-proc cpus-per-rank debugger \
         default-hostfile H host hnp hostfile launch-agent machinefile machine map-by max-restarts max-vm-size npernode \
         npersocket ompi-server output-filename path personality ppr prefix preload-files rank-by report-events \
         report-pid report-uri rf rankfile stdin timeout tune slot-list xterm dvm-uri pset display output stream-buffering \
@@ -76,12 +78,12 @@ const SRUN: Table = Table {
         quit-on-interrupt reboot resv-ports send-libs spread-job stepmgr test-only unbuffered \
         use-min-nodes verbose whole x11 container-mount-home no-container-mount-home container-remap-root \
         no-container-remap-root container-writable container-readonly container-entrypoint no-container-entrypoint",
-    one: "A B C G J L M N S T W b c d e i m n o p q r t w x accel-bind account acctg-freq bb \
+    one: "A B C G J L M N S T W b c d e i m o p q r t w x accel-bind account acctg-freq bb \
         bbf bcast-exclude begin cluster-constraint clusters comment constraint container container-id core-spec \
         cores-per-socket cpu-bind cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution epilog \
         error exclude extra extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket \
         gpus-per-task gres gres-flags het-group hint input job-name jobid licenses mail-type mail-user mcs-label mem \
-        mem-bind mem-per-cpu mem-per-gpu mincpus mpi msg-timeout network nodelist nodes ntasks ntasks-per-core \
+        mem-bind mem-per-cpu mem-per-gpu mincpus mpi msg-timeout network nodelist nodes ntasks-per-core \
         ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output partition power prefer priority \
         profile prolog qos relative reservation segment signal slurmd-debug sockets-per-node switches \
         task-epilog task-prolog thread-spec threads threads-per-core time time-min tmp treewidth tres-bind \
@@ -92,7 +94,7 @@ const SRUN: Table = Table {
 /// Of `flux run` and `flux submit`.
 const FLUX: Table = Table {
     none: "x exclusive u unbuffered l label-io v verbose dry-run quiet watch wait progress jps recursive",
-    one: "B N S c g i n o q t N nodes ntasks cores-per-task gpus-per-task cores tasks-per-node tasks-per-core \
+    one: "B N S c g i o q t N nodes cores-per-task gpus-per-task cores tasks-per-node tasks-per-core \
         gpus-per-node queue bank time-limit urgency job-name setattr setopt dependency requires begin-time signal taskmap \
         env-remove env-file rlimit input output error flags add-file conf wait-event cc bcc log log-stderr",
 };
@@ -100,8 +102,8 @@ const FLUX: Table = Table {
 /// Of `aprun`, Cray's old one and PALS's.
 const APRUN: Table = Table {
     none: "B C T b q ss v batch-args bypass-app-transfer quiet strict-memory-containment sync-output",
-    one: "D E F L N P R S a cc cp d j l m n p r sj sl sn t architecture cpu-binding cpus-per-pe debug exclude-node-list \
-        mpmd-env node-list node-list-file pes pes-per-node",
+    one: "D E F L N P R S a cc cp d j l m p r sj sl sn t architecture cpu-binding cpus-per-pe debug exclude-node-list \
+        mpmd-env node-list node-list-file pes-per-node",
 };
 
 impl Table {
@@ -143,6 +145,9 @@ impl Dialect {
             (Dialect::Mpi, "h") => Takes::Information,
             (Dialect::Srun, "D" | "chdir") | (Dialect::Flux, "cwd") => Takes::Wdir,
             (Dialect::Aprun, "wdir") => Takes::Wdir,
+            (Dialect::Srun | Dialect::Flux, "n" | "ntasks") => Takes::Ranks,
+            (Dialect::Aprun, "n" | "pes") => Takes::Ranks,
+            (Dialect::Mpi, "n" | "np" | "c") => Takes::Ranks,
             (Dialect::Srun, "multi-prog") => Takes::Programs,
             (Dialect::Srun, "export") | (Dialect::Flux, "env") => Takes::Assignment,
             (Dialect::Aprun, "e" | "environment-override") => Takes::Assignment,
@@ -168,7 +173,7 @@ impl Dialect {
         if has_letters && self.takes(word) == Takes::Unknown {
             return self.split_letters(word);
         }
-        match word.split_once('=') {
+        match word.split_once('=').or_else(|| split_number(word)) {
             Some((option, value)) => (option.to_owned(), Some(value.into())),
             None => (word.to_owned(), None),
         }
@@ -190,6 +195,14 @@ impl Dialect {
         }
         (word.to_owned(), None)
     }
+}
+
+/// `-n64` and `-np64`: the option, and the number of ranks that is glued to it.
+fn split_number(word: &str) -> Option<(&str, &str)> {
+    let number = word.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+    let option = &word[..word.len() - number.len()];
+    let is_joined = ["-n", "-np"].contains(&option) && number.parse::<u64>().is_ok();
+    is_joined.then_some((option, number))
 }
 
 #[cfg(test)]

@@ -77,9 +77,13 @@ fn drawn(library: Library, asked: &Asked, line: &Line) -> anyhow::Result<Vec<Pre
     if !settings.families_on(library).contains(&Family::Native) {
         return Ok(Vec::new());
     }
+    let n_ranks = line.n_ranks().or_else(ranks_of_slurm);
     let choice = match asked.mode {
-        Mode::Exploit => Choice::Best(line.n_ranks().or_else(ranks_of_slurm)),
-        _ => Choice::Drawn(asked.seed.or(settings.seed).unwrap_or_else(any_seed)),
+        Mode::Exploit => Choice::Best(n_ranks),
+        _ => {
+            let seed = asked.seed.or(settings.seed).unwrap_or_else(any_seed);
+            Choice::Drawn(seed, n_ranks)
+        }
     };
     let model = Generation::load(&db, key(&db, library)?)?.model;
     let wanted = |collective| may_round(&settings, collective);

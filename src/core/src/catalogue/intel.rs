@@ -14,6 +14,8 @@ use crate::collective::Collective::{
     self, Allgather, Allgatherv, Allreduce, Alltoall, Alltoallv, Barrier, Bcast, Exscan, Gather,
     Gatherv, Reduce, ReduceScatter, Scan, Scatter, Scatterv,
 };
+use crate::shape::Growth::{HalfRanksEachRound, Log, Once, Ranks, Twice, TwiceLog, TwiceRanks};
+use crate::shape::Shape;
 use crate::variant::VariantName;
 
 /// Preset numbers and the names of what they run. The library is closed: needs are those of the algorithms.
@@ -80,12 +82,36 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Barrier, 6, "topology_aware_binomial_gather+scatter", &[]),
 ];
 
+/// What algorithms of these names carry; `None` where that depends on the nodes, or is told of nowhere.
+fn shape(collective: Collective, name: &str) -> Option<Shape> {
+    let (messages, blocks) = match (collective, name) {
+        (Allreduce, "recursive_doubling") => (Log, Log),
+        (Allreduce | Reduce, "rabenseifner") => (TwiceLog, Twice),
+        (Allreduce, "ring") => (TwiceRanks, Twice),
+        (Bcast | Reduce, "binomial") => (Log, Log),
+        (Allgather | Allgatherv, "recursive_doubling" | "bruck") => (Log, Ranks),
+        (Allgather | Allgatherv, "ring") => (Ranks, Ranks),
+        (Alltoall, "bruck") => (Log, HalfRanksEachRound),
+        (Alltoall | Alltoallv, "isend_irecv+waitall" | "pairwise") => (Ranks, Ranks),
+        (Gather | Scatter, "binomial") => (Log, Ranks),
+        (Gatherv | Scatterv, "linear") => (Ranks, Ranks),
+        (ReduceScatter, "recursive_halving") => (Log, Once),
+        (ReduceScatter, "pairwise") => (Ranks, Once),
+        (ReduceScatter, "recursive_doubling") => (Log, Log),
+        (Scan | Exscan, "partial_results_gathering") => (Log, Log),
+        (Barrier, "dissemination" | "recursive_doubling") => (Log, Once),
+        _ => return None,
+    };
+    Some(Shape::Rounds(messages, blocks))
+}
+
 /// The native variants of `collective` in Intel MPI.
 pub(super) fn variants(collective: Collective) -> Vec<Variant> {
     let rows = INTEL.iter().filter(|(of, ..)| *of == collective);
     rows.map(|&(_, preset, name, needs)| Variant {
         steering: Steering::Intel { preset },
         needs: needs.to_vec(),
+        shape: shape(collective, name),
         ..Variant::named(collective, VariantName::native(name, None))
     })
     .collect()
