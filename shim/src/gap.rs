@@ -2,8 +2,9 @@
 //!
 //! What a variant saves inside a call it may cost in what follows, so that is timed, too. While a gap is open, the
 //! word that says whether a tuned call is under way says that instead; so calls without a gap before them pay nothing.
-//! A tuned call that begins in a gap is timed to its end, whatever it runs. That ends unknown where the ranks agree on
-//! something of ours in it, where it is left by a longjmp, and where a tool behind us calls a collective inside it.
+//! A tuned call that begins in a gap is timed to its end, whatever it runs. That ends unknown where it is of the sample's
+//! own cell, where the ranks agree on something of ours in it, where it is left by a longjmp, where this rank cannot
+//! make it as the others do, and where a tool behind us calls a collective inside it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -28,6 +29,8 @@ pub struct Gap {
     collective: AtomicUsize,
     place: AtomicUsize,
     record: AtomicUsize,
+    /// What agreements had cost when the next collective began, in ticks.
+    agreeing: AtomicU64,
 }
 
 /// The sample that a gap is behind.
@@ -87,6 +90,18 @@ impl Gap {
             record: (record != UNRECORDED).then_some(record),
         };
         Some((part, sample))
+    }
+
+    /// The next collective begins, when agreements have cost so many ticks.
+    #[cold]
+    pub fn begin_inside(&self, agreeing_ticks: u64) {
+        self.agreeing.store(agreeing_ticks, Ordering::Relaxed);
+    }
+
+    /// Whether the ranks have agreed on something of ours since the next collective began.
+    #[cold]
+    pub fn has_agreement(&self, agreeing_ticks: u64) -> bool {
+        self.agreeing.load(Ordering::Relaxed) != agreeing_ticks
     }
 
     /// Nobody wants to know any more.

@@ -58,8 +58,13 @@ impl Spending {
         Some(agreement)
     }
 
+    /// What agreements have cost; each one that ends adds to it.
+    pub fn agreeing_ticks(&self) -> u64 {
+        self.agreeing_ticks.load(Ordering::Relaxed)
+    }
+
     pub fn agreeing_ns(&self, clock: &Conversion) -> u64 {
-        clock.span_ns(self.agreeing_ticks.load(Ordering::Relaxed))
+        clock.span_ns(self.agreeing_ticks())
     }
 
     /// Notes that a communicator is set up, which took so many ticks.

@@ -132,8 +132,12 @@ impl Tuner {
 
     #[cold]
     fn ends_at(&self, now: u64) {
-        if self.gap.mark() == gap::INSIDE {
-            self.close_gap(now, 0);
+        if self.gap.mark() != gap::INSIDE {
+            return;
+        }
+        match self.gap.has_agreement(self.spending.agreeing_ticks()) {
+            true => self.gap.forget(),
+            false => self.close_gap(now, 0),
         }
     }
 
@@ -150,6 +154,7 @@ impl Tuner {
     fn is_under_way(&self, outer: usize, here: usize, next: usize) -> bool {
         if outer == gap::OPEN {
             self.close_gap(clock::ticks(), next);
+            self.gap.begin_inside(self.spending.agreeing_ticks());
             self.leave();
             return false;
         }

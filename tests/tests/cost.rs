@@ -79,6 +79,36 @@ on_each_library! {
         }
     }
 
+    fn the_time_in_a_next_call_of_another_cell_follows(mpi: Mpi) {
+        let db = folder();
+        let run = job(2).mpi(mpi).preload().db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "1");
+        run.run("alternating", &["40"]).succeeds().prints("ok\n").is_silent();
+        for trace in traces(db.path()) {
+            let mut told = 0;
+            for (one, next) in trace.records.iter().zip(trace.records.iter().skip(1)) {
+                let Some(after_ns) = one.after_ns else { continue };
+                told += 1;
+                let end_ns = one.start_ns + one.duration_ns + one.shift_ns.expect("it is over, too") + after_ns;
+                assert_eq!(one.call + 1, next.call);
+                // A reading of the clock is rounded to the nanosecond a few times.
+                let next_end_ns = next.start_ns + next.duration_ns;
+                assert!(next_end_ns.abs_diff(end_ns) <= 5, "call {}: {after_ns} ns in the next one", one.call);
+            }
+            assert!(told > 60, "{told}");
+        }
+    }
+
+    fn the_time_in_a_next_call_in_which_ranks_agree_on_a_schedule_is_not_told(mpi: Mpi) {
+        let db = folder();
+        let run = job(2).mpi(mpi).preload().db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "1");
+        let run = run.force("bcast=p2p:binomial");
+        run.run("alternating", &["3"]).succeeds().prints("ok\n").is_silent();
+        for trace in traces(db.path()) {
+            let records = allreduces(&trace);
+            assert_eq!((records[&0].after_ns, records[&2].after_ns.is_some()), (None, true), "they agree in call 1");
+        }
+    }
+
     fn a_call_that_passes_through_ends_a_shift_and_many_threads_have_none(mpi: Mpi) {
         let db = folder();
         let run = job(2).mpi(mpi).preload().db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "1");

@@ -119,7 +119,6 @@ impl Tuner {
                 Decision::Chosen(chosen) => return (Some(chosen), under_way),
                 Decision::Default => return (None, under_way),
                 Decision::SetUp => {
-                    self.gap.forget();
                     let begun = clock::ticks();
                     let agreed = self.agree(state);
                     let decision = state.decider.set_up(&self.rules, agreed, call, &details);
@@ -138,10 +137,7 @@ impl Tuner {
                     under_way = note(state);
                     decision
                 }
-                Decision::Heed(heeded) => {
-                    self.gap.forget();
-                    self.heed(state, heeded, (call, &details))
-                }
+                Decision::Heed(heeded) => self.heed(state, heeded, (call, &details)),
                 Decision::NoMemory => {
                     self.end(&state.decider.impasse(call.collective, Reason::NoMemory))
                 }

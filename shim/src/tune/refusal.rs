@@ -122,6 +122,7 @@ impl Tuner {
 
     /// Whether all members of a communicator come here before long.
     pub(super) fn all_come(&self, comm: Comm) -> bool {
+        let _agreement = self.spending.agreement();
         let mut request = self.handles.request_null;
         let status = abi::MPI_STATUS_IGNORE as *mut std::ffi::c_void;
         // SAFETY: the communicator is valid, and nothing else is under way on it.
