@@ -32,7 +32,7 @@ mod phases;
 mod reads;
 
 mod call;
-pub use call::{has_room, run};
+pub use call::{compile, has_room, run};
 
 mod repeat;
 pub use repeat::Repeat;

@@ -52,7 +52,7 @@ pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &O
     };
     let has_room = |schedules: &mut Schedules| match (call.own, call.view) {
         // Wrong arguments are no want of room: the library will report them.
-        (_, None) => true,
+        (_, None) => Some(p2p::Need::default()),
         (Own::Schedule(own), Some(view)) => p2p::has_room(world, schedules, own, view),
         (Own::Node(own), Some(view)) => node::has_room(world, (schedules, node), own, view),
     };
@@ -62,8 +62,11 @@ pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &O
 /// Compiles what a call that is ready lacks still: what the ranks agreed on with another root holds for this one, too.
 /// A sampled call's clock starts behind that.
 pub fn compile(families: &mut OwnFamilies, call: &OwnCall) {
-    if let (Own::Schedule(own), Some(view)) = (call.own, call.view) {
-        families.schedules.compile(own, view);
+    let OwnFamilies { schedules, node } = families;
+    match (call.own, call.view) {
+        (Own::Schedule(own), Some(view)) => schedules.compile(own, view),
+        (Own::Node(own), Some(view)) => node::compile((schedules, node), own, view),
+        (_, None) => {}
     }
 }
 

@@ -60,10 +60,10 @@ pub fn settled(
     parent: Parent,
     schedules: &mut Schedules,
     class: Option<Class>,
-    has_room: impl FnOnce(&mut Schedules) -> bool,
+    has_room: impl FnOnce(&mut Schedules) -> Option<Need>,
 ) -> bool {
     let Some(class) = class else {
-        let find = |schedules: &mut Schedules| Found::of(has_room(schedules));
+        let find = |schedules: &mut Schedules| found(has_room(schedules));
         return agree(world, parent, schedules, Roots::This, find) == Found::Room;
     };
     let known = schedules.rooms.known(class);
@@ -79,12 +79,18 @@ enum Found {
     NoMemory,
 }
 
-impl Found {
-    fn of(has_room: bool) -> Found {
-        match has_room {
-            true => Found::Room,
-            false => Found::NoRoom,
-        }
+/// What a rank's calls of a class need of a schedule: scratch memory, and a program of so many bytes.
+#[derive(Clone, Copy, Default)]
+pub struct Need {
+    pub demand: Demand,
+    pub program: u64,
+}
+
+/// What a rank has found out alone.
+fn found(room: Option<Need>) -> (Found, Need) {
+    match room {
+        Some(need) => (Found::Room, need),
+        None => (Found::NoRoom, Need::default()),
     }
 }
 
@@ -102,20 +108,32 @@ fn agree(
     parent: Parent,
     schedules: &mut Schedules,
     roots: Roots,
-    find: impl FnOnce(&mut Schedules) -> Found,
+    find: impl FnOnce(&mut Schedules) -> (Found, Need),
 ) -> Found {
     let programs = schedules.programs.mark();
     let room = schedules.room.each_ref().map(Promise::bytes);
-    let found = find(schedules);
-    // What the others need with this root this rank needs with another one.
-    let [scratch, _] = schedules.room.each_ref().map(Promise::bytes);
-    let mut worst = [found as u64, scratch as u64, schedules.programs.longest()];
+    let (found, Need { demand, program }) = find(schedules);
+    let Demand {
+        bytes,
+        requests,
+        temporaries,
+    } = demand;
+    let [bytes, requests, temporaries] = [bytes, requests, temporaries].map(|most| most as u64);
+    let mut worst = [found as u64, bytes, requests, temporaries, program];
     let mut heard = world.largest(parent.comm, &mut worst);
-    if heard && worst[0] == 0 && roots == Roots::Every {
-        worst[0] = Found::of(schedules.has_room_as(worst[1] as usize, worst[2])) as u64;
-        heard = world.largest(parent.comm, &mut worst);
+    let [mut found, lists @ .., program] = worst;
+    // What the others need with this root this rank needs with another one.
+    if heard && found == 0 && roots == Roots::Every {
+        let [bytes, requests, temporaries] = lists.map(|most| most as usize);
+        let demand = Demand {
+            bytes,
+            requests,
+            temporaries,
+        };
+        found = u64::from(!schedules.has_room_as(Need { demand, program }));
+        heard = world.largest(parent.comm, std::slice::from_mut(&mut found));
     }
-    let found = match (heard, worst[0]) {
+    let found = match (heard, found) {
         (true, 0) => return Found::Room,
         (_, 2..) => Found::NoMemory,
         _ => Found::NoRoom,
@@ -134,7 +152,7 @@ fn settle(
     parent: Parent,
     schedules: &mut Schedules,
     class: Class,
-    has_room: impl FnOnce(&mut Schedules) -> bool,
+    has_room: impl FnOnce(&mut Schedules) -> Option<Need>,
 ) -> bool {
     if schedules.closed {
         return false;
@@ -145,8 +163,8 @@ fn settle(
         false => Roots::This,
     };
     let found = agree(world, parent, schedules, roots, |schedules| match noted {
-        true => Found::of(has_room(schedules)),
-        false => Found::NoMemory,
+        true => found(has_room(schedules)),
+        false => (Found::NoMemory, Need::default()),
     });
     schedules.closed = found == Found::NoMemory;
     if !schedules.closed {
@@ -192,25 +210,29 @@ pub fn run_among(
     run_call(&call, watch)
 }
 
-/// Whether there is room for a call, and for any other of its root and size class: in place or not, with elements
-/// that have to be packed or not.
-pub fn has_room(world: &World, schedules: &mut Schedules, own: Scheduled, view: &View) -> bool {
-    let mut demand = Demand::default();
+/// Makes room for a call, and for any other of its root and size class: in place or not, with elements that have to be
+/// packed or not. `None` where there is none.
+pub fn has_room(
+    world: &World,
+    schedules: &mut Schedules,
+    own: Scheduled,
+    view: &View,
+) -> Option<Need> {
+    let mut need = Need::default();
     for buffers in [Buffers::Separate, Buffers::Shared] {
         if buffers == Buffers::Shared && own.row().in_place != InPlace::Shared {
             continue;
         }
         let (programs, key) = (&mut schedules.programs, Key::new(own, view, buffers));
         if !programs.provide(own, key) {
-            return false;
+            return None;
         }
         // Nothing is sent, to whomever.
-        match call_of(world, programs, (0, &[]), (own, key), view) {
-            Ok(call) => demand = demand.max(call.demand_in_class()),
-            Err(_) => return false,
-        }
+        let call = call_of(world, programs, (0, &[]), (own, key), view).ok()?;
+        need.demand = need.demand.max(call.demand_in_class());
+        need.program = need.program.max(call.program.bytes());
     }
-    schedules.has_room(User::Schedule, demand)
+    schedules.has_room(User::Schedule, need.demand).then_some(need)
 }
 
 fn run_call(call: &ScheduledCall, watch: &mut impl Overlap) -> Result<(), c_int> {

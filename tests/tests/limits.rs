@@ -289,14 +289,22 @@ fn ranks_of_a_node_agree_once_for_all_roots() {
 on_each_library! {
     /// A rank's program depends on the root, and takes what another rank's takes with another root.
     fn ranks_agree_once_on_a_schedule_for_its_first_root_and_once_for_all_others(mpi: Mpi) {
-        let agreements = |roots| {
-            let run = job(8).mpi(mpi).preload().preload_tool(tool(mpi, "agreements"));
-            let outcome = run.force("bcast=p2p:binomial;reduce=p2p:binomial").run("memory", &[roots, "64"]);
-            outcome.succeeds().prints("ok\n");
-            numbers(&outcome, "agreements ", 8)
-        };
-        // For all others they say what they need, and then whether they have it.
-        let both = agreements("root").into_iter().zip(agreements("roots"));
-        both.for_each(|(one, all)| assert_eq!(all, one + 2 * 2));
+        let one_node = || job(8).mpi(mpi).preload();
+        let jobs = [
+            (one_node(), "bcast=p2p:binomial;reduce=p2p:binomial"),
+            (one_node(), "bcast=p2p:binomial;reduce=p2p:in_order"),
+            (on_nodes(mpi, "AABBBCCC"), "bcast=node:shm+binomial;reduce=node:shm+binomial"),
+        ];
+        for (job, forced) in jobs {
+            let agreements = |roots| {
+                let run = job.clone().preload_tool(tool(mpi, "agreements")).force(forced);
+                let outcome = run.run("memory", &[roots, "64"]);
+                outcome.succeeds().prints("ok\n");
+                numbers(&outcome, "agreements ", 8)
+            };
+            // For all others they say what they need, and then whether they have it.
+            let both = agreements("root").into_iter().zip(agreements("roots"));
+            both.for_each(|(one, all)| assert_eq!(all, one + 2 * 2, "{forced}"));
+        }
     }
 }

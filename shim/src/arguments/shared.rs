@@ -4,6 +4,7 @@
 use std::ffi::c_void;
 
 use colltune_core::catalogue::Own;
+use colltune_core::classify::Layout;
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::rooms::Class;
@@ -160,7 +161,13 @@ impl Arguments {
     /// The calls of a variant that are alike in the room that they need. `None` where this one stands for itself: an
     /// application's own elements may lie as far apart on a rank as it likes, and otherwise in each call.
     #[inline(always)]
-    pub fn class(&self, world: &World, own: Own, variant: u16, bytes: u64) -> Option<Class> {
+    pub fn class(
+        &self,
+        world: &World,
+        own: Own,
+        (variant, bytes): (u16, u64),
+        layout: Layout,
+    ) -> Option<Class> {
         if let Arguments::Reduction(Reduction { datatype, .. }) = *self
             && world.types.get(datatype).is_none()
             && world.pairs.get(datatype).is_none()
@@ -174,7 +181,8 @@ impl Arguments {
                 false => 0,
             },
             bytes,
-            moves_with_root: own.moves_with_root(),
+            any_root_is_alike: own
+                .is_alike_with_any_root(layout.n_ranks as usize, layout.nodes as usize),
         })
     }
 }

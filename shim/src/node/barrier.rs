@@ -10,7 +10,7 @@ use super::phases::or_give_up;
 use super::segment::Segment;
 use super::team::{self, Team};
 use crate::arguments::{Memory, View};
-use crate::p2p::{self, Schedules};
+use crate::p2p::{self, Need, Schedules};
 use crate::world::World;
 
 /// Runs a barrier.
@@ -55,9 +55,14 @@ pub fn run(
 }
 
 /// Whether the leaders have room.
-pub fn has_room(world: &World, schedules: &mut Schedules, team: &Team, own: OnNodes) -> bool {
+pub fn has_room(
+    world: &World,
+    schedules: &mut Schedules,
+    team: &Team,
+    own: OnNodes,
+) -> Option<Need> {
     let OnNodes::Leaders(Crossing::Schedule(between)) = own else {
-        return true;
+        return Some(Need::default());
     };
     let sum = leaders_sum(world, team, &mut 0);
     p2p::has_room(world, schedules, between, &sum)

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use colltune_core::algorithm::lengths::Lengths;
 use colltune_core::algorithm::program::Program;
 use colltune_core::algorithm::registry::InPlace;
-use colltune_core::catalogue::{Crossing, OnNodes};
+use colltune_core::catalogue::{Crossing, OnNodes, Scheduled};
 use colltune_core::collective::Collective;
 use colltune_core::node::between::{self, longest_share};
 use colltune_core::node::collected::{CollectedLayout, moves_blocks};
@@ -23,7 +23,7 @@ use crate::abi;
 use crate::arguments::{Input, Memory, Output, View};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::places::{Places, ScheduledCall};
-use crate::p2p::{self, Schedules};
+use crate::p2p::{self, Need, Schedules};
 use crate::scratch::{self, ALIGN, Demand, Scratch, User};
 use crate::world::World;
 
@@ -153,31 +153,30 @@ fn run_begun(
     scratch::with(User::Node, work)
 }
 
-/// Whether this rank has room for the call, and for any other of its size class.
+/// Makes room on this rank for the call, and for any other of its size class. `None` where there is none; else what of
+/// it depends on the root.
 #[cold]
 pub fn has_room(
     world: &World,
     (schedules, node): (&mut Schedules, &NodeMemory),
     own: OnNodes,
     view: &View,
-) -> bool {
+) -> Option<Need> {
     let NodeMemory::Open(nodes) = node else {
-        return false;
+        return None;
     };
     let team = &nodes.team;
     if view.collective == Collective::Barrier {
         return barrier::has_room(world, schedules, team, own);
     }
     if own == OnNodes::Reading && !nodes.segment.as_ref().is_some_and(Segment::can_read) {
-        return false;
+        return None;
     }
-    let Ok(endpoint) = Endpoint::new(world, schedules.tag()) else {
-        return false;
-    };
+    let endpoint = Endpoint::new(world, schedules.tag()).ok()?;
     let call = call(endpoint, view, &team.reach.world_ranks);
     let layout = collected(team, own, view);
     if layout.is_some_and(|layout| !layout.is_modest()) {
-        return false;
+        return None;
     }
     let demand = Demand {
         bytes: NodeRoom::in_class(&call, team, own),
@@ -188,14 +187,33 @@ pub fn has_room(
         temporaries: 0,
     };
     if !schedules.has_room(User::Node, demand) {
-        return false;
+        return None;
     }
-    let Some(Crossing::Schedule(schedule)) = own.crossing() else {
-        return true;
+    match across(team, own, view) {
+        Some((schedule, part)) => p2p::has_room(world, schedules, schedule, &part),
+        None => Some(Need::default()),
+    }
+}
+
+/// Compiles what a call that is ready lacks still of its schedule between the nodes.
+pub fn compile((schedules, node): (&mut Schedules, &NodeMemory), own: OnNodes, view: &View) {
+    let NodeMemory::Open(nodes) = node else {
+        return;
     };
-    let block = match (layout, own) {
+    if let Some((schedule, part)) = across(&nodes.team, own, view) {
+        schedules.compile(schedule, &part);
+    }
+}
+
+/// The schedule in which this rank may meet other nodes, and its part of a call that moves data.
+fn across(team: &Team, own: OnNodes, view: &View) -> Option<(Scheduled, View)> {
+    let Some(Crossing::Schedule(schedule)) = own.crossing() else {
+        return None;
+    };
+    let block = match (collected(team, own, view), own) {
+        _ if view.collective == Collective::Barrier => return None,
         (Some(layout), _) => layout.between(),
-        (_, OnNodes::Lanes(_)) if team.reach.lane.is_empty() => return true,
+        (_, OnNodes::Lanes(_)) if team.reach.lane.is_empty() => return None,
         (_, OnNodes::Lanes(_)) => longest_share(view.block, team.map.lanes),
         _ => view.block,
     };
@@ -206,8 +224,7 @@ pub fn has_room(
         Collective::Reduce => (Some(any), any),
         _ => (None, any),
     };
-    let part = team::part(&team.map, view, block, data);
-    p2p::has_room(world, schedules, schedule, &part)
+    Some((schedule, team::part(&team.map, view, block, data)))
 }
 
 /// How blocks lie on this node's leader, where they go over leaders.

@@ -12,6 +12,7 @@ use colltune_core::algorithm::schedule::{Case, Step};
 use colltune_core::catalogue::Scheduled;
 use colltune_core::decide::rooms::Rooms;
 
+use super::Need;
 use super::channel::{Channel, OpenChannel};
 use crate::arguments::{Members, View};
 use crate::limits::Reservation;
@@ -188,14 +189,9 @@ impl Schedules {
         self.room[user as usize].raise(Demand { bytes, ..demand })
     }
 
-    /// Makes as much room for schedules as a rank has made that needs the most: so many bytes of scratch memory, and a
-    /// program of so many.
-    pub(super) fn has_room_as(&mut self, bytes: usize, program: u64) -> bool {
-        let demand = Demand {
-            bytes,
-            ..Demand::default()
-        };
-        self.programs.expect(program) && self.room[User::Schedule as usize].raise(demand)
+    /// Makes as much room for schedules as the rank does that needs the most.
+    pub(super) fn has_room_as(&mut self, most: Need) -> bool {
+        self.programs.expect(most.program) && self.has_room(User::Schedule, most.demand)
     }
 }
 
@@ -254,11 +250,6 @@ impl Programs {
     fn hold(&mut self, more: u64) -> bool {
         let bytes = self.memory.bytes().max(self.bytes.saturating_add(more));
         self.memory.resize(bytes)
-    }
-
-    /// What the longest takes that was provided.
-    pub(super) fn longest(&self) -> u64 {
-        self.longest
     }
 
     /// Makes room for a program of so many bytes that comes later.

@@ -395,7 +395,7 @@ impl Tuner {
         let variant = self.listed(call.collective, variant);
         Some(OwnCall {
             own,
-            class: arguments.class(self, own, variant, call.bytes),
+            class: arguments.class(self, own, (variant, call.bytes), state.layout()),
             view: arguments.view(self, (call.collective, call.bytes), members, view),
         })
     }

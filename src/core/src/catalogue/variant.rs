@@ -146,10 +146,15 @@ impl Own {
         }
     }
 
-    /// Whether with another root some other rank needs what a rank needs with this one.
-    pub fn moves_with_root(&self) -> bool {
-        self.schedule()
-            .is_some_and(|own| own.row().moves_with_root())
+    /// Whether the rank that needs the most needs about as much with any root, among so many ranks on so many nodes.
+    pub fn is_alike_with_any_root(&self, n_ranks: usize, nodes: usize) -> bool {
+        match self {
+            Own::Schedule(own) => own.row().is_alike_with_any_root(n_ranks),
+            Own::Node(on_nodes) => match on_nodes.crossing() {
+                Some(Crossing::Schedule(own)) => own.row().is_alike_with_any_root(nodes),
+                _ => true,
+            },
+        }
     }
 
     /// The schedule, of a variant that is nothing else.

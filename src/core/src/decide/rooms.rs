@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-/// What the ranks agree on before a variant's first call with a size class, and with a root where that matters: that all
-/// of them have what it needs, or that none runs it there. Most programs have one root. Where a second one comes, and
-/// another root only has the ranks change places, they agree on what is enough for all.
+/// What the ranks agree on before a variant's first call with a size class: that all of them have what it needs, or that
+/// none runs it there. Most programs have one root. Where it matters and a second one comes, they agree on what is enough
+/// for all, if the rank that needs the most needs about as much with any root; where the first one fails all do.
 #[derive(Clone, Debug, Default)]
 pub struct Rooms {
     /// By variant, of the root that was asked for last.
@@ -23,8 +23,8 @@ pub struct Class {
     /// 0 where there is none, or where it makes no difference.
     pub root: u32,
     pub bytes: u64,
-    /// Whether with another root some other rank needs what a rank needs with this one.
-    pub moves_with_root: bool,
+    /// Whether the rank that needs the most needs about as much with any root.
+    pub any_root_is_alike: bool,
 }
 
 /// Size classes as bits.
@@ -78,7 +78,7 @@ impl Rooms {
         let is_met = |(&(variant, _), of): (&(u16, u32), &Classes)| {
             variant == class.variant && (of.ready | of.failed) & class.bit() != 0
         };
-        class.moves_with_root && self.all.iter().any(is_met)
+        class.any_root_is_alike && self.all.iter().any(is_met)
     }
 
     /// Whether there is memory to note what is agreed for a class.
@@ -90,7 +90,8 @@ impl Rooms {
     /// Keeps what was agreed, for which there is memory.
     pub fn agree(&mut self, class: Class, ready: bool) {
         let variant = class.variant;
-        let root = match self.is_for_every_root(class) {
+        let is_hopeless = !ready && class.any_root_is_alike;
+        let root = match is_hopeless || self.is_for_every_root(class) {
             true => EVERY_ROOT,
             false => class.root,
         };
@@ -118,7 +119,7 @@ mod tests {
             variant: 3,
             root,
             bytes,
-            moves_with_root: false,
+            any_root_is_alike: false,
         };
         assert_eq!(rooms.known(class(0, 100)), None);
         rooms.agree(class(0, 100), true);
@@ -141,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_second_root_is_agreed_on_for_all_where_roots_only_have_ranks_change_places() {
+    fn a_second_root_is_agreed_on_for_all() {
         for ready in [true, false] {
             let mut rooms = Rooms::default();
             let class = |root, bytes| Class {
                 variant: 3,
                 root,
                 bytes,
-                moves_with_root: true,
+                any_root_is_alike: true,
             };
             for bytes in [100, 1000] {
                 rooms.agree(class(7, bytes), true);
@@ -160,6 +161,22 @@ mod tests {
                 assert_eq!(rooms.known(class(7, bytes)), Some(true));
             }
             assert_eq!(rooms.known(class(9, 1 << 20)), None);
+        }
+    }
+
+    /// What a call runs does not change behind it.
+    #[test]
+    fn where_there_is_no_room_with_the_first_root_there_is_none_with_any() {
+        let mut rooms = Rooms::default();
+        let class = |root| Class {
+            variant: 3,
+            root,
+            bytes: 100,
+            any_root_is_alike: true,
+        };
+        rooms.agree(class(7), false);
+        for root in [7, 0, 8, 7] {
+            assert_eq!(rooms.known(class(root)), Some(false), "{root}");
         }
     }
 }

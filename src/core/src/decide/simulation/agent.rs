@@ -369,7 +369,7 @@ impl Agent {
                 _ => job.root(act),
             },
             bytes: call.bytes,
-            moves_with_root: false,
+            any_root_is_alike: true,
         };
         match seat.rooms.known(class) {
             Some(true) => self.run(job, act, call, Some(chosen)),
