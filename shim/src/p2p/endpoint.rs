@@ -109,13 +109,13 @@ impl<'a> Endpoint<'a> {
     /// The elements lie there, and `to` has room for what they pack into.
     #[cold]
     pub unsafe fn pack(&self, from: Typed, to: *mut u8, room: u64) -> Result<(), c_int> {
-        if from.start.is_null() {
+        if from.start.is_null() || room.max(from.count) > c_int::MAX as u64 {
             // MPI_BOTTOM, which MPICH 4.0 does not pack from.
             let bytes = self.world.packed_bytes(from).unwrap_or(room);
             // SAFETY: the caller promises the elements, and room for their packed bytes.
             return unsafe { self.message_to_self(from, self.bytes(to, bytes)) };
         }
-        let (mut position, room) = (0, room.min(c_int::MAX as u64) as c_int);
+        let (mut position, room) = (0, room as c_int);
         let (start, count, place) = (from.start.cast(), from.count as c_int, &mut position);
         let pack = self.world.pmpi.pack;
         // SAFETY: the caller promises the elements, and room for their packed bytes.
@@ -138,13 +138,14 @@ impl<'a> Endpoint<'a> {
     /// The packed bytes lie there, and `to` has room for the elements.
     #[cold]
     pub unsafe fn unpack(&self, from: *mut u8, bytes: u64, to: Typed) -> Result<(), c_int> {
-        if to.start.is_null() {
+        let is_long = bytes.max(to.count) > c_int::MAX as u64;
+        if to.start.is_null() || is_long {
             // What is packed may have other ranks' blocks behind it.
             let own = self.world.packed_bytes(to).unwrap_or(bytes);
             // SAFETY: the caller promises the packed bytes, and room for the elements.
             return unsafe { self.message_to_self(self.bytes(from, own), to) };
         }
-        let (mut position, bytes) = (0, bytes.min(c_int::MAX as u64) as c_int);
+        let (mut position, bytes) = (0, bytes as c_int);
         let (start, count, place) = (to.start.cast(), to.count as c_int, &mut position);
         let unpack = self.world.pmpi.unpack;
         // SAFETY: the caller promises the packed bytes, and room for the elements.
