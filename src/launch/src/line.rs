@@ -357,28 +357,16 @@ mod tests {
 
     #[test]
     fn a_line_says_how_many_ranks_it_starts_if_each_of_its_programs_does() {
-        for (line, n_ranks) in [
-            ("mpirun -n 2 -x A=1 ./a -n 5 : -np 3 ./b", Some(5)),
-            ("srun --ntasks=64 ./a", Some(64)),
-            ("srun --ntasks 64 ./a", Some(64)),
-            ("srun -n64 ./a", Some(64)),
-            ("srun -lN2 -ln64 ./a -n3", Some(64)),
-            ("srun -N2 ./a", None),
-            ("mpirun -n64 ./a -n3", Some(64)),
-            ("mpirun -np64 ./a", Some(64)),
-            ("mpiexec.hydra -n=64 ./a : -np=4 ./b", Some(68)),
-            ("mpirun -c 8 ./a", Some(8)),
-            ("mpirun -nolocal -novm ./a", None),
-            ("mpirun -n 2 -np 4 ./a", Some(4)),
-            ("mpirun -n many ./a", None),
-            ("mpiexec --np=64 --ppn 8 ./a", Some(64)),
-            ("aprun -n64 -N 8 ./a", Some(64)),
-            ("aprun --pes 64 ./a", Some(64)),
-            ("flux run -n64 -N8 ./a", Some(64)),
-            ("mpirun ./a", None),
-            ("mpirun -n 2 ./a : ./b", None),
-        ] {
-            assert_eq!(read(line).unwrap().n_ranks(), n_ranks, "{line}");
+        let joined = "srun --ntasks=64 ./a|srun --ntasks 64 ./a|srun -n64 ./a|srun -lN2 -ln64 ./a -n3|\
+            mpirun -n64 ./a -n3|mpirun -np64 ./a|mpiexec --np=64 --ppn 8 ./a|aprun -n64 -N 8 ./a|\
+            aprun --pes 64 ./a|flux run -n64 -N8 ./a|mpiexec.hydra -n=60 ./a : -np=4 ./b";
+        let untold = "mpirun -nolocal -novm ./a|mpirun -n many ./a|srun -N2 ./a|mpirun ./a|mpirun -n 2 ./a : ./b";
+        let several =
+            "mpirun -n 2 -x A=1 ./a -n 5 : -np 3 ./b|mpirun -n 2 -np 5 ./a|mpirun -c 5 ./a";
+        for (lines, n_ranks) in [(joined, Some(64)), (untold, None), (several, Some(5))] {
+            for line in lines.split('|') {
+                assert_eq!(read(line).unwrap().n_ranks(), n_ranks, "{line}");
+            }
         }
     }
 
