@@ -44,19 +44,15 @@ pub fn recorded(
     let mut by_job: BTreeMap<String, Vec<Observation>> = BTreeMap::new();
     let mut found = Recorded::default();
     let mut looked_at = 0;
-    for path in partition::list(&db.data(key))?.iter().rev() {
-        let read = partition::held(path).and_then(|held| {
-            let records: u64 = held.iter().map(|one| one.count).sum();
-            if looked_at > 0 && looked_at + records > RECORDS_MAX {
-                found.records_left_out += records;
-                return Ok(None);
-            }
-            looked_at += records;
-            partition::read(path).map(Some)
-        });
-        let (held, columns) = match read {
-            Ok(Some(read)) => read,
-            Ok(None) => continue,
+    for (path, held) in partition::standing(&db.data(key), warnings)?.iter().rev() {
+        let records: u64 = held.iter().map(|one| one.count).sum();
+        if looked_at > 0 && looked_at + records > RECORDS_MAX {
+            found.records_left_out += records;
+            continue;
+        }
+        looked_at += records;
+        let (held, columns) = match partition::read(path) {
+            Ok(read) => read,
             Err(error) => {
                 warnings.push(format!("failed to {error}; it is left out"));
                 continue;

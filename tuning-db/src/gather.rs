@@ -264,7 +264,7 @@ fn word(header: &colltune_core::record::Header, name: &str) -> String {
 /// One that cannot be removed stays.
 pub(crate) fn remove_old(
     db: &Database,
-    footers: &Footers,
+    footers: &mut Footers,
     store: &Store,
     keep: Option<Duration>,
     warnings: &mut Vec<String>,
@@ -284,14 +284,16 @@ pub(crate) fn remove_old(
         written.is_ok_and(|written| written <= before)
     };
     let mut removed = 0;
-    for (path, held) in footers {
+    footers.retain(|path, held| {
         if !is_old(path) || !held.iter().all(is_safe) {
-            continue;
+            return true;
         }
-        match db.remove(path) {
+        let gone = db.remove(path);
+        match &gone {
             Ok(()) => removed += 1,
             Err(error) => warnings.push(format!("failed to remove {}: {error}", path.display())),
         }
-    }
+        gone.is_err()
+    });
     removed
 }

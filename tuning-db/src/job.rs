@@ -77,14 +77,7 @@ pub fn recorded_jobs(
 ) -> Result<Vec<RecordedJob>, DbError> {
     let mut jobs: BTreeMap<(String, String), BTreeMap<u32, Vec<Place>>> = BTreeMap::new();
     for key in db.keys()? {
-        for path in partition::list(&db.data(&key))? {
-            let held = match partition::held(&path) {
-                Ok(held) => held,
-                Err(error) => {
-                    warnings.push(format!("failed to {error}; it is left out"));
-                    continue;
-                }
-            };
+        for (path, held) in partition::standing(&db.data(&key), warnings)? {
             let mut first_row = 0;
             for one in held {
                 let rows = one.count as usize;

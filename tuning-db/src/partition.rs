@@ -15,13 +15,19 @@ use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
 
+mod rewrite;
+
 use crate::check_word::check_word;
 use crate::database::{Database, DbError, at};
-use crate::folder::{Folder, parts};
+use crate::folder::Folder;
 use crate::table::{self, Column, Kind, Table, Values};
 use crate::write;
 
+pub(crate) use rewrite::{join_small, remove_jobs};
+
 const TRACES_KEY: &str = "colltune.traces";
+/// How often a folder is looked at again that changes while it is read.
+const LOOKS_MAX: u32 = 3;
 
 /// Which records of which trace a partition holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,7 +62,7 @@ pub struct Piece {
 }
 
 /// What the footers of a folder's partitions say, by name: a training opens each once.
-pub(crate) type Footers = BTreeMap<PathBuf, Vec<Held>>;
+pub type Footers = BTreeMap<PathBuf, Vec<Held>>;
 
 /// What is reduced to evidence, column by column; all are equally long.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,14 +119,33 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>, DbError> {
 ///
 /// Errors: as [`list`].
 pub(crate) fn footers(folder: &Path, warnings: &mut Vec<String>) -> Result<Footers, DbError> {
-    let read = |path: PathBuf| match held(&path) {
-        Ok(held) => Some((path, held)),
-        Err(error) => {
-            warnings.push(format!("failed to {error}; it is left out"));
-            None
+    for attempt in 0.. {
+        let (mut footers, mut failed) = (Footers::new(), Vec::new());
+        let mut is_changing = false;
+        for path in list(folder)? {
+            match held(&path) {
+                Ok(held) => drop(footers.insert(path, held)),
+                Err(error) => {
+                    // A training may put one file in the place of many meanwhile.
+                    is_changing |= attempt < LOOKS_MAX && !path.exists();
+                    failed.push(format!("failed to {error}; it is left out"));
+                }
+            }
         }
-    };
-    Ok(list(folder)?.into_iter().filter_map(read).collect())
+        if !is_changing {
+            warnings.extend(failed);
+            return Ok(footers);
+        }
+    }
+    unreachable!("the last look counts")
+}
+
+/// As [`footers`], each record once: without the partitions whose records another one holds, too, as while small ones are
+/// joined.
+///
+/// Errors: as [`list`].
+pub fn standing(folder: &Path, warnings: &mut Vec<String>) -> Result<Footers, DbError> {
+    Ok(rewrite::standing(footers(folder, warnings)?))
 }
 
 /// Publishes a partition; returns where, and what it holds. Its name begins with the time of its first run and ends
@@ -341,53 +366,6 @@ fn variants<'a>(
         }
         Values::Word(values)
     })
-}
-
-/// Writes a partition anew without some jobs, and removes it; one without any of them stays as it is.
-///
-/// Errors: `Io` and `Parquet`; then the partition is still there.
-pub(crate) fn remove_jobs(
-    db: &Database,
-    path: &Path,
-    is_wanted: impl Fn(&str) -> bool,
-) -> Result<(), DbError> {
-    let table = Table::open(path).map_err(unreadable(path))?;
-    let held = held_by(&table).map_err(unreadable(path))?;
-    let wanted: Vec<bool> = held.iter().map(|held| is_wanted(&held.job)).collect();
-    if wanted.iter().all(|wanted| *wanted) {
-        return Ok(());
-    }
-    let of_trace = held.iter().zip(&wanted);
-    let rows: Vec<bool> = of_trace
-        .flat_map(|(held, wanted)| std::iter::repeat_n(*wanted, held.count as usize))
-        .collect();
-    let mut kept = Vec::new();
-    for column in columns(&[]).iter().filter(|column| table.has(column.name)) {
-        let values = table.values(column.name, column.kind);
-        let values = values.map_err(unreadable(path))?.only(|row| rows[row]);
-        kept.push((column.name, column.kind, values));
-    }
-    let left: Vec<&Held> = held
-        .iter()
-        .zip(&wanted)
-        .filter_map(|(held, wanted)| wanted.then_some(held))
-        .collect();
-    if !left.is_empty() {
-        let text = serde_json::to_string(&left).expect("numbers and names");
-        let word = check_word(text.as_bytes());
-        let (parent, old) = parts(path);
-        let old = old.to_string_lossy();
-        let started = old.split('-').next().unwrap_or("0");
-        let columns = kept
-            .iter()
-            .map(|(name, kind, values)| Column::new(name, *kind, move || values.clone()));
-        let columns: Vec<Column> = columns.collect();
-        let name = format!("{started}-{word:016x}.parquet");
-        publish_table(&db.folder(parent)?, &name, |file| {
-            table::write(file, "record", vec![(TRACES_KEY, text)], &columns)
-        })?;
-    }
-    db.remove(path).map_err(at("remove", path))
 }
 
 /// The traces that a partition holds, in the order of its rows.

@@ -40,7 +40,7 @@ pub(crate) enum Values {
 pub(crate) struct Column<'a> {
     pub name: &'static str,
     pub kind: Kind,
-    pub values: Box<dyn Fn() -> Values + 'a>,
+    pub values: Box<dyn Fn() -> Result<Values, ParquetError> + 'a>,
 }
 
 /// What a column holds.
@@ -91,6 +91,15 @@ impl Values {
 
 impl<'a> Column<'a> {
     pub fn new(name: &'static str, kind: Kind, values: impl Fn() -> Values + 'a) -> Column<'a> {
+        Column::read(name, kind, move || Ok(values()))
+    }
+
+    /// A column that is read when it is written, which may fail.
+    pub fn read(
+        name: &'static str,
+        kind: Kind,
+        values: impl Fn() -> Result<Values, ParquetError> + 'a,
+    ) -> Column<'a> {
         let values = Box::new(values);
         Column { name, kind, values }
     }
@@ -169,7 +178,7 @@ pub(crate) fn write(
     let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?;
     let mut group = writer.next_row_group()?;
     for column in columns {
-        write_column(&mut group, (column.values)())?;
+        write_column(&mut group, (column.values)()?)?;
     }
     group.close()?;
     writer.into_inner()?.sync_all()?;
@@ -429,14 +438,14 @@ mod tests {
         for column in &columns {
             assert_eq!(
                 table.values(column.name, column.kind).unwrap(),
-                (column.values)()
+                (column.values)().unwrap()
             );
         }
         for rows in [0..1, 1..2, 1..9, 0..0, 5..9] {
             let mut part = Table::open(&path).unwrap();
             part.read_only(rows.clone());
             for column in &columns {
-                let expected = (column.values)().only(|row| rows.contains(&row));
+                let expected = (column.values)().unwrap().only(|row| rows.contains(&row));
                 assert_eq!(part.values(column.name, column.kind).unwrap(), expected);
             }
         }

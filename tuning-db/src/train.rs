@@ -22,7 +22,7 @@ use crate::generation::{self, Generation, Meta, shaped_by};
 use crate::ingest::{IngestReport, Ingested, ingest, stale_before};
 use crate::lock::Lock;
 use crate::verdicts::Verdicts;
-use crate::{runs, write};
+use crate::{partition, runs, write};
 
 /// What the caller of a training decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -121,10 +121,12 @@ pub fn train(
             None => Store::open(db, &key, &mut warnings)?,
         };
         let running = running.remove(&key).unwrap_or_default();
-        let footers = footers.remove(&key).unwrap_or_default();
+        let mut footers = footers.remove(&key).unwrap_or_default();
         let new = (&footers, running);
         gather::reduce_new(db, &key, &mut store, new, &mut warnings, progress)?;
-        let removed = gather::remove_old(db, &footers, &store, settings.keep_raw, &mut warnings);
+        let keep = settings.keep_raw;
+        let removed = gather::remove_old(db, &mut footers, &store, keep, &mut warnings);
+        partition::join_small(db, &footers, &mut warnings);
         store.compact(db, &key, &mut warnings)?;
         let mut training = Training {
             db,

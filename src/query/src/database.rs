@@ -129,17 +129,15 @@ pub fn tables(asked: &Rc<Queried>) -> Vec<Table> {
 fn records(asked: &Rc<Queried>, warnings: &mut Vec<String>) -> Opened {
     let mut table = with_columns(&partition::layout());
     for key in &asked.keys {
-        let paths = partition::list(&asked.db.data(key)).unwrap_or_else(|error| {
+        let found = partition::standing(&asked.db.data(key), warnings);
+        let found = found.unwrap_or_else(|error| {
             warnings.push(format!("failed to {error}"));
-            Vec::new()
+            Default::default()
         });
-        for path in paths {
-            // The footer says whether it is a partition, and a whole one.
-            let held = partition::held(&path)
-                .map_err(|error| format!("failed to {error}; it is left out"));
+        for path in found.into_keys() {
             let counting = None;
-            let add = |_| FilePart { path, counting }.add(&mut table, asked.whose(key));
-            warnings.extend(held.and_then(add).err());
+            let added = FilePart { path, counting }.add(&mut table, asked.whose(key));
+            warnings.extend(added.err());
         }
     }
     table
