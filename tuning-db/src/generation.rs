@@ -247,13 +247,30 @@ impl Generation {
         }
     }
 
+    /// As [`Generation::load`], with the cells alone of which something is known; none before any training.
+    pub(crate) fn load_known(db: &Database, key: &DataKey) -> Result<Generation, DbError> {
+        match current(db, key)? {
+            0 => Ok(Generation {
+                cells: Vec::new(),
+                ..Self::load(db, key.clone())?
+            }),
+            number => Ok(Self::read(db, key.clone(), number)?.0),
+        }
+    }
+
     /// Reads one numbered generation, in force or not.
     pub fn load_number(
         db: &Database,
         key: impl Into<DataKey>,
         number: u64,
     ) -> Result<Generation, DbError> {
-        let key = key.into();
+        let (mut found, space) = Self::read(db, key.into(), number)?;
+        found.cells = with_unknown(&found.model, &space, found.cells);
+        Ok(found)
+    }
+
+    /// One numbered generation with the cells that are written, and its tuning space.
+    fn read(db: &Database, key: DataKey, number: u64) -> Result<(Generation, Space), DbError> {
         let library = key.library;
         let folder = folder(db, &key, number);
         let problem = |path: &Path, problem: String| DbError::Generation {
@@ -282,15 +299,15 @@ impl Generation {
         let space = Space {
             blocks: cells.space.into_iter().map(Block::from).collect(),
         };
-        let cells = with_unknown(&model, &space, cells.cells);
-        Ok(Generation {
+        let found = Generation {
             number,
             key,
             library,
             model,
-            cells,
+            cells: cells.cells,
             meta: Some(meta),
-        })
+        };
+        Ok((found, space))
     }
 
     /// The number that the next training publishes: above every one there, in force or not.

@@ -10,6 +10,7 @@ use colltune_core::catalogue;
 use colltune_core::context::{COLUMNS, DataKey};
 use colltune_core::model::{Model, Source};
 use colltune_core::settings::Settings;
+use colltune_core::space::Cell;
 use colltune_core::variant::DEFAULT;
 use colltune_models::spent::Spent;
 use colltune_models::statistics::CellStatistics;
@@ -183,7 +184,7 @@ impl Training<'_> {
             && !options.force
             && meta.shaped_by == shaped_by
         {
-            return Ok(Some(report(&before, &before, meta, false)));
+            return Ok(Some(report(key, &before.cells, &before.cells, meta, false)));
         }
         (self.progress)(&format!("{key}: reading the evidence"));
         let started = Instant::now();
@@ -228,8 +229,13 @@ impl Training<'_> {
         };
         (self.progress)(&format!("{key}: publishing generation {number}"));
         generation::publish(db, key, &learned, &settings.space, &meta)?;
-        let after = Generation::load(db, key)?;
-        Ok(Some(report(&before, &after, &meta, true)))
+        Ok(Some(report(
+            key,
+            &before.cells,
+            &learned.statistics,
+            &meta,
+            true,
+        )))
     }
 
     /// What the newest runs account for.
@@ -286,7 +292,7 @@ impl Training<'_> {
         let Training {
             db, key, settings, ..
         } = *self;
-        Generation::load(db, key).unwrap_or_else(|error| {
+        Generation::load_known(db, key).unwrap_or_else(|error| {
             self.warnings
                 .push(format!("failed to {error}; it is replaced"));
             Generation {
@@ -327,21 +333,27 @@ impl Training<'_> {
     }
 }
 
-fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool) -> LibraryReport {
-    let best_before: HashMap<_, &str> = before
-        .cells
-        .iter()
-        .map(|cell| (cell.cell, cell.best.as_str()))
-        .collect();
-    let changed = |cell: &&CellStatistics| {
-        best_before.get(&cell.cell).copied().unwrap_or(DEFAULT) != cell.best
-    };
+/// `before` and `after` are the cells of which something is known.
+fn report(
+    key: &DataKey,
+    before: &[CellStatistics],
+    after: &[CellStatistics],
+    meta: &Meta,
+    published: bool,
+) -> LibraryReport {
+    fn best(cells: &[CellStatistics]) -> BTreeMap<Cell, &str> {
+        let best = cells.iter().map(|cell| (cell.cell, cell.best.as_str()));
+        best.filter(|(_, best)| *best != DEFAULT).collect()
+    }
+    let (best_before, best_after) = (best(before), best(after));
+    let of_either: BTreeSet<&Cell> = best_before.keys().chain(best_after.keys()).collect();
+    let changed = |cell: &&&Cell| best_before.get(**cell) != best_after.get(**cell);
     let tuned = |cell: &&CellStatistics| {
         cell.source == Source::Measured && !catalogue::is_default(&cell.best)
     };
     LibraryReport {
-        library: after.key.clone(),
-        generation: after.number,
+        library: key.clone(),
+        generation: meta.generation,
         published,
         runs: meta.runs,
         records: meta.records,
@@ -349,8 +361,8 @@ fn report(before: &Generation, after: &Generation, meta: &Meta, published: bool)
         evidence: meta.evidence,
         seconds: meta.seconds,
         cells_measured: meta.cells_measured,
-        cells_tuned: after.cells.iter().filter(tuned).count() as u64,
-        cells_changed: after.cells.iter().filter(changed).count() as u64,
+        cells_tuned: after.iter().filter(tuned).count() as u64,
+        cells_changed: of_either.iter().filter(changed).count() as u64,
         partitions_removed: 0,
     }
 }
@@ -360,7 +372,6 @@ mod tests {
     use std::fs;
 
     use colltune_core::collective::Collective;
-    use colltune_core::space::Cell;
 
     use super::*;
     use crate::test_support::{LIBRARY, Run as Job};
