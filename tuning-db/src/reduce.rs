@@ -236,11 +236,9 @@ pub(crate) fn reduce_run(mut observations: Vec<Observation>) -> Reduced {
         mix(word ^ times, mix(one.comm, one.call))
     });
     let records = observations.len() as u64;
-    let (blocking, passing): (Vec<_>, Vec<_>) = observations
-        .into_iter()
-        .partition(|one| one.manner == Manner::Blocking);
-    let calls = calls_of_sorted(&blocking);
-    drop(blocking);
+    let (blocking, passing) = by_manner(&mut observations);
+    let (calls, passing) = (calls_of_sorted(blocking), passing_rows(passing));
+    drop(observations);
     let mut seconds: HashMap<(Shape, u16), f64> = HashMap::new();
     for call in &calls {
         *seconds.entry((call.shape, call.variant)).or_default() += call.time_ns / 1e9;
@@ -256,7 +254,7 @@ pub(crate) fn reduce_run(mut observations: Vec<Observation>) -> Reduced {
     };
     let Halves { evidence, copies } = reduce_with_copies(calls);
     let mut rows: Vec<Row> = evidence.into_iter().chain(copies).map(row).collect();
-    rows.extend(passing_rows(&passing));
+    rows.extend(passing);
     Reduced {
         rows,
         records,
@@ -270,6 +268,18 @@ fn sort(observations: &mut [Observation]) {
         let what = (one.comm, one.call, one.shape, one.variant, one.manner);
         (what, one.clock, one.start_ns, one.duration_ns)
     });
+}
+
+/// Blocking calls, in their order, and those that passed through. In place: a run may have most of what memory holds.
+fn by_manner(observations: &mut [Observation]) -> (&[Observation], &[Observation]) {
+    let mut blocking = 0;
+    for place in 0..observations.len() {
+        if observations[place].manner == Manner::Blocking {
+            observations.swap(blocking, place);
+            blocking += 1;
+        }
+    }
+    observations.split_at(blocking)
 }
 
 /// The calls of one run.
