@@ -33,6 +33,8 @@ const NO_PRIOR: f64 = 1e9;
 pub struct Cells<'a> {
     pub initial: Model,
     pub catalogue: [Vec<Variant>; Collective::ALL.len()],
+    /// The places in it, by name.
+    places: [HashMap<String, u16>; Collective::ALL.len()],
     pub measured: Vec<Measured<'a>>,
     /// By measured cell.
     pub watched: Vec<Watched>,
@@ -54,9 +56,14 @@ impl<'a> Cells<'a> {
         let initial = Model::initial(context.settings, context.library, context.machine);
         let catalogue =
             Collective::ALL.map(|collective| catalogue::variants(context.library, collective));
+        let places = catalogue.each_ref().map(|variants| {
+            let names = variants.iter().map(|variant| variant.name.to_string());
+            names.zip(0..).collect()
+        });
         let by_cell = by_cell(evidence, &initial);
         let mut cells = Cells {
             catalogue,
+            places,
             measured: Vec::new(),
             watched: Vec::new(),
             drawable: Vec::new(),
@@ -110,33 +117,33 @@ impl<'a> Cells<'a> {
         let entry = &self.initial.cells[index];
         let collective = entry.cell.collective;
         let variants = &self.catalogue[collective.index()];
+        let places = &self.places[collective.index()];
+        let shares = |entry: &CellModel| -> BTreeMap<u16, f64> {
+            let known = entry.variants.iter();
+            known
+                .filter_map(|share| Some((*places.get(&share.name)?, share.probability)))
+                .collect()
+        };
         let named = |entry: &CellModel| -> BTreeSet<u16> {
-            let names: BTreeSet<&str> = entry
-                .variants
-                .iter()
-                .map(|share| share.name.as_str())
-                .collect();
-            (1..variants.len() as u16)
-                .filter(|&place| {
-                    names.contains(variants[usize::from(place)].name.to_string().as_str())
-                })
+            shares(entry)
+                .into_keys()
+                .filter(|&place| place != 0)
                 .collect()
         };
         let (mut drawable, all) = (named(entry), named(open));
         let mut disfavoured: BTreeSet<u16> = all.difference(&drawable).copied().collect();
         let sampled: BTreeSet<u16> = rows.iter().map(|row| row.variant).collect();
-        let refuted = refuted(context.vetoes, &entry.cell, variants);
+        let refuted = refuted(context.vetoes, &entry.cell, places);
         let before = context
             .previous
             .and_then(|model| previous(model, &entry.cell));
-        let share = |found: &CellModel, variant: u16| {
-            let name = variants[usize::from(variant)].name.to_string();
-            let mut shares = found.variants.iter();
-            let share = shares.find(|share| share.name == name)?;
-            Some(share.probability)
-        };
+        let (first_shares, last_shares) = (shares(entry), before.map(shares));
         // What jobs drew before the first training nobody knows: a calibration behind them may have changed it.
-        let share_before = |variant: u16| before.and_then(|found| share(found, variant));
+        let share_before = |variant: u16| {
+            last_shares
+                .as_ref()
+                .and_then(|shares| shares.get(&variant).copied())
+        };
         let drawn_since = drawn_calls(&rows, draw, context.runs_before) as f64;
         let is_silent = |variant: u16| {
             // What was published with 0 was silent before.
@@ -148,7 +155,7 @@ impl<'a> Cells<'a> {
         // Generations change shares and may each see too few calls, so over all of them the first draws' shares count.
         let drawn = drawn_calls(&rows, draw, 0) as f64;
         let is_untried = |variant: u16| {
-            let expected = drawn * share(entry, variant).unwrap_or(0.0);
+            let expected = drawn * first_shares.get(&variant).copied().unwrap_or(0.0);
             let is_new = share_before(variant).is_none() || refuted.contains(&variant);
             !sampled.contains(&variant) && (is_new || expected < DRAWN_WITHOUT_SAMPLE)
         };
@@ -166,11 +173,7 @@ impl<'a> Cells<'a> {
         disfavoured.retain(|&variant| !is_silent(variant));
         self.silent.push(silent);
         self.untried.push(untried);
-        let chosen = before.and_then(|found| {
-            variants
-                .iter()
-                .position(|variant| variant.name.to_string() == found.best)
-        });
+        let chosen = before.and_then(|found| places.get(&found.best).copied());
         let mut known: BTreeSet<u16> = drawable.union(&disfavoured).copied().collect();
         known.extend(
             sampled
@@ -195,8 +198,7 @@ impl<'a> Cells<'a> {
         self.watched.push(watched);
         self.drawable.push(drawable);
         self.disfavoured.push(disfavoured);
-        self.chosen
-            .push(chosen.map(|place| place as u16).filter(|place| *place != 0));
+        self.chosen.push(chosen.filter(|place| *place != 0));
     }
 
     /// By measured cell and arm what may stand in for the default.
@@ -263,16 +265,14 @@ impl<'a> Cells<'a> {
             );
             let variants = &self.catalogue[entry.cell.collective.index()];
             let simulated = simulations.at(&entry.cell, variants);
-            let of_name: BTreeMap<String, usize> = variants
-                .iter()
-                .enumerate()
-                .map(|(place, variant)| (variant.name.to_string(), place))
-                .collect();
+            let places = &self.places[entry.cell.collective.index()];
             let asked = entry.variants.iter().filter_map(|share| {
-                let place = *of_name.get(&share.name).filter(|place| **place != 0)?;
-                let simulated = simulated[place];
-                let asked = (place as u16, Place { simulated, ..at });
-                variants[place].applies(&facts).then_some(asked)
+                let place = *places.get(&share.name).filter(|place| **place != 0)?;
+                let simulated = simulated[usize::from(place)];
+                let asked = (place, Place { simulated, ..at });
+                variants[usize::from(place)]
+                    .applies(&facts)
+                    .then_some(asked)
             });
             let mut asked: Vec<(u16, Place)> = asked.collect();
             asked.sort_by_key(|(variant, _)| *variant);
@@ -349,14 +349,11 @@ fn drawn_calls(rows: &[&Evidence], draw: &BTreeSet<u32>, first: u32) -> u64 {
 }
 
 /// The variants that a whole program refuted in a cell, to be tried anew.
-fn refuted(vetoes: &[Veto], cell: &Cell, variants: &[Variant]) -> BTreeSet<u16> {
+fn refuted(vetoes: &[Veto], cell: &Cell, places: &HashMap<String, u16>) -> BTreeSet<u16> {
     // The space may have been cut otherwise since.
     let vetoes = vetoes.iter().filter(|veto| veto.cell.overlaps(cell));
-    let place = |veto: &Veto| {
-        let mut places = 0..variants.len();
-        places.find(|&place| variants[place].name.to_string() == veto.variant)
-    };
-    vetoes.filter_map(place).map(|place| place as u16).collect()
+    let place = |veto: &Veto| places.get(&veto.variant).copied();
+    vetoes.filter_map(place).collect()
 }
 
 /// What is in force where a cell begins; its space may have been cut otherwise.
