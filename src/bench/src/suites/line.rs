@@ -82,7 +82,7 @@ fn list(as_json: bool) -> anyhow::Result<()> {
     ))
 }
 
-/// Who names no suite might not want to wait for hours: a person is asked, a script is told.
+/// Who names no suite might not want to wait for hours: a person is asked, a script gets an error.
 fn ask() -> anyhow::Result<Vec<String>> {
     let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
@@ -186,6 +186,9 @@ fn run_one(suite: &Suite, bench: &Bench, as_json: bool) -> anyhow::Result<Value>
     for (extension, text) in [("json", &pretty), ("txt", &table)] {
         let name = format!("{}.{extension}", suite.name);
         write(&bench.out, &name, &format!("{text}\n"))?;
+    }
+    for (library, svg) in &report.pictures {
+        write(&bench.out, &format!("{}.{library}.svg", suite.name), svg)?;
     }
     if !as_json {
         tell(table);

@@ -20,6 +20,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Why this machine cannot run the suite, or a part of it.
     pub skipped: Vec<String>,
+    /// By the MPI library's name, SVG.
+    pub pictures: Vec<(&'static str, String)>,
     pub head: Map<String, Value>,
 }
 

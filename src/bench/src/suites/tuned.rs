@@ -6,6 +6,7 @@
 //! choices, without the shim.
 
 mod findings;
+mod picture;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ use super::ways::{
 };
 use super::{Bench, database};
 use findings::{Targets, findings, over_bound};
+use picture::picture;
 
 const SIZES: [u64; 6] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10];
 const SIZES_QUICK: [u64; 3] = [8, 4 << 10, 32 << 10];
@@ -192,6 +194,9 @@ fn measure(
     report
         .findings
         .extend(over_bound(name, &cells, &choices, &bounds));
+    report
+        .pictures
+        .push((name, picture(&place.describe(), &cells, &choices)?));
     report.notes.push(bounds.describe());
     report.notes.push(format!(
         "{}; {} blocks of each cell in a training run; {trainings} trainings from nothing, {} rounds of each, and the \

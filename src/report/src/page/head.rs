@@ -73,7 +73,7 @@ pub fn numbers(head: &Head) -> Markup {
                     None => { span.big { (seconds(exploring.sum())) } }
                 }
                 span {
-                    @if exploring.share().is_some() { "of the time of exploring runs is what exploring cost: " }
+                    @if exploring.share().is_some() { "of the time of exploring runs, from MPI_Init to MPI_Finalize, is what exploring cost: " }
                     @else { "of nodes’ time is what exploring cost; how long runs took as a whole none has said. " }
                     @if exploring.sampled < 0.0 {
                         "sampled calls took " (seconds(-exploring.sampled)) " less on nodes than with the default, and agreements "
