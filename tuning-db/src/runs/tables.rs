@@ -22,6 +22,8 @@ const SAVED: &str = "saved_s";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times {
     pub job: String,
+    pub library: String,
+    pub mode: String,
     pub exit: Exit,
     pub nodes: u64,
     pub wall_s: f64,
@@ -36,6 +38,8 @@ impl From<JobSummary> for Times {
         Times {
             saved_s: run.saved_s(),
             job: run.job,
+            library: run.library,
+            mode: run.mode,
             exit: run.exit,
             nodes: run.nodes,
             wall_s: run.wall_s,
@@ -76,9 +80,13 @@ pub(super) fn times_of(path: &Path) -> Result<Vec<Times>, ParquetError> {
     let (nodes, wall_s) = (table.longs("nodes")?, table.floats("wall_s")?);
     let (exits, collectives_s) = (table.words("exit")?, table.floats("collectives_s")?);
     let saved_s = table.floats(SAVED)?;
+    let (libraries, modes) = (table.words("library")?, table.words("mode")?);
+    let word = |word: &ByteArray| String::from_utf8_lossy(word.data()).into_owned();
     let jobs = table.words("job")?.into_iter().enumerate();
     let times = jobs.map(|(row, job)| Times {
-        job: String::from_utf8_lossy(job.data()).into_owned(),
+        job: word(&job),
+        library: word(&libraries[row]),
+        mode: word(&modes[row]),
         exit: match exits[row].data() {
             b"finalized" => Exit::Finalized,
             _ => Exit::Missing,

@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     } else if args.json {
         json(&db, &generations, site.as_ref(), args)?
     } else if args.prometheus {
-        prometheus::text(&generations, &runs::all(&db, &mut Vec::new()))
+        prometheus::text(&generations, &runs::times(&db, &mut Vec::new()))
     } else {
         let from = site
             .as_ref()
@@ -369,8 +369,10 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
         .iter()
         .filter(|cell| cell.source == Source::Measured);
     let hidden = measured.count().saturating_sub(shown.len());
-    if hidden > 0 {
-        text.push_str(&format!("{hidden} measured cells are not asked for\n"));
+    match hidden {
+        0 => {}
+        1 => text.push_str("1 measured cell is not asked for\n"),
+        _ => text.push_str(&format!("{hidden} measured cells are not asked for\n")),
     }
     text.push_str(&NodeHours::of(&generation.cells, generation.key.library).sentence());
     if let Some(Control { cells, won }) = control(generation) {
@@ -550,10 +552,16 @@ mod tests {
         let args = parsed(&["--min-gain", "1.2"]);
         let text = table(&db, &generations(&db, &args).unwrap(), &args);
         assert!(
-            text.contains("1 measured cells are not asked for"),
+            text.contains("\n1 measured cell is not asked for\n"),
             "{text}"
         );
         assert!(text.contains("1.50x") && !text.contains("1.05x"), "{text}");
+        let args = parsed(&["--min-gain", "2"]);
+        let text = table(&db, &generations(&db, &args).unwrap(), &args);
+        assert!(
+            text.contains("\n3 measured cells are not asked for\n"),
+            "{text}"
+        );
         let args = parsed(&["--json", "--collective", "bcast"]);
         let text = json(&db, &generations(&db, &args).unwrap(), None, &args).unwrap();
         let said: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use colltune_core::account::{Exit, JobSummary};
+use colltune_core::account::Exit;
 use colltune_core::catalogue;
 use colltune_core::model::Source;
 use colltune_db::Generation;
+use colltune_db::runs::Times;
 use colltune_models::statistics::CellStatistics;
-
-use colltune_launch::trial::summary::collectives_share;
 
 /// One metric with its samples: labels in braces, and a value.
 struct Metric {
@@ -19,7 +18,7 @@ struct Metric {
     samples: Vec<(String, f64)>,
 }
 
-pub fn text(generations: &[Generation], runs: &[JobSummary]) -> String {
+pub fn text(generations: &[Generation], runs: &[Times]) -> String {
     let mut text = String::new();
     for metric in of_generations(generations).into_iter().chain(of_runs(runs)) {
         let Metric {
@@ -114,20 +113,16 @@ fn gain(cells: &[CellStatistics]) -> f64 {
     }
 }
 
-fn of_runs(runs: &[JobSummary]) -> Vec<Metric> {
+fn of_runs(runs: &[Times]) -> Vec<Metric> {
     /// Runs, those without an end, node-seconds, and of these in collectives.
     type Sums = [f64; 4];
     let mut sums: BTreeMap<String, Sums> = BTreeMap::new();
     for run in runs {
         let labels = [label("library", &run.library), label("mode", &run.mode)].join(",");
-        let node_seconds = run.wall_s * run.nodes as f64;
         let missing = f64::from(u8::from(run.exit == Exit::Missing));
-        let more = [
-            1.0,
-            missing,
-            node_seconds,
-            node_seconds * collectives_share(run),
-        ];
+        let node_seconds = |seconds: f64| seconds * run.nodes as f64;
+        let in_collectives = node_seconds(run.collectives_s.min(run.wall_s));
+        let more = [1.0, missing, node_seconds(run.wall_s), in_collectives];
         let entry = sums.entry(labels).or_default();
         entry
             .iter_mut()
@@ -175,7 +170,7 @@ fn label(name: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use colltune_core::account::{JobFacts, KINDS};
+    use colltune_core::account::{JobFacts, JobSummary, KINDS};
 
     #[test]
     fn runs_are_summed_by_library_and_mode_and_labels_are_escaped() {
@@ -187,7 +182,7 @@ mod tests {
                 wall_ns: 3_000_000_000,
                 ..JobFacts::default()
             };
-            JobSummary::new(facts, &vec![Default::default(); KINDS])
+            Times::from(JobSummary::new(facts, &vec![Default::default(); KINDS]))
         };
         let text = text(&[], &[run("off"), run("off"), run("explore")]);
         assert!(text.contains("# TYPE colltune_runs gauge\ncolltune_runs{library=\"open\\\"mpi\",mode=\"explore\"} 1\n"));
