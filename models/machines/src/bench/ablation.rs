@@ -97,29 +97,33 @@ pub(super) fn table(
     is_wanted: &dyn Fn(&str) -> bool,
     progress: &dyn Fn(&str),
 ) -> Table {
-    let tried: Vec<Mechanism> = Mechanism::ALL
+    // Each alone, and where there are several all of them.
+    let wanted: Vec<Mechanism> = Mechanism::ALL
         .into_iter()
         .filter(|mechanism| is_wanted(mechanism.name()))
         .collect();
+    let mut tried: Vec<(&str, Vec<Mechanism>)> = wanted
+        .iter()
+        .map(|mechanism| (mechanism.name(), vec![*mechanism]))
+        .collect();
+    if wanted.len() > 1 {
+        tried.push(("all of these", wanted));
+    }
     let mut rows = Vec::new();
     for kind in kinds(scope) {
-        let live = |without: Option<Mechanism>| {
-            progress(&format!(
-                "{}: without {}",
-                kind.name,
-                without.map_or("nothing", Mechanism::name)
-            ));
+        let live = |name: &str, without: &[Mechanism]| {
+            progress(&format!("{}: without {name}", kind.name));
             leave_out(without);
             let lived = kind.trial.live(&[PRODUCT]).remove(0);
-            leave_out(None);
+            leave_out(&[]);
             lived
         };
-        let mut lived: Vec<Lived> = vec![live(None)];
-        lived.extend(tried.iter().map(|&mechanism| live(Some(mechanism))));
+        let mut lived: Vec<Lived> = vec![live("nothing", &[])];
+        lived.extend(tried.iter().map(|(name, without)| live(name, without)));
         rows.extend(judged(kind.name, &lived));
     }
     let mut policies = vec!["all of it"];
-    policies.extend(tried.iter().map(|mechanism| mechanism.name()));
+    policies.extend(tried.iter().map(|(name, _)| *name));
     let (first, last) = (scope.seeds.start(), scope.seeds.end());
     Table {
         title: "the learner without one mechanism",

@@ -50,12 +50,9 @@ impl Sum {
     }
 }
 
-/// What estimates leave of the observations.
+/// What estimates leave of the observations, and what that says of the variance between runs.
 pub struct Residuals {
-    /// Of all observations, what they say of the variance between runs.
     pub of_runs: Sum,
-    /// By arm the parts that are the run's, and those that are the calls'; by group those that are the run's.
-    pub by_arm: Vec<[Sum; 2]>,
     pub by_group: Vec<Sum>,
 }
 
@@ -63,7 +60,6 @@ impl Residuals {
     pub fn new(groups: &[Vec<Weighed>], effects: &[f64], n_estimated: usize) -> Residuals {
         let mut found = Residuals {
             of_runs: Sum::default(),
-            by_arm: vec![[Sum::default(); 2]; effects.len()],
             by_group: vec![Sum::default(); groups.len()],
         };
         // By arm its information were it alone.
@@ -82,12 +78,9 @@ impl Residuals {
                 // A degree of freedom less its part in the level, and in its arm's estimate.
                 let left = (1.0 - one.weight / total)
                     * (1.0 - estimated * one.weight / alone[one.arm]).max(0.0);
-                let (of_run, of_calls) = (one.of_run, 1.0 - one.of_run);
+                let of_run = one.of_run;
                 let of_runs = &mut found.of_runs;
                 of_runs.push(one.tells * of_run, of_run, (squares, left));
-                let [runs, calls] = &mut found.by_arm[one.arm];
-                runs.push(of_run, of_run, (squares, left));
-                calls.push(of_calls, of_calls, (squares, left));
                 of_group.push(of_run, of_run, (squares, 1.0));
             }
         }
