@@ -35,9 +35,9 @@ pub const GAIN_LEAST: f64 = 0.01;
 /// Fewer samples than this never replace the default, nor are replaced.
 pub const SAMPLES_LEAST: u64 = 5;
 /// What was chosen before stays while it is no likelier than this to be no faster than the default.
-const STAYS: f64 = 0.6;
+pub const STAYS: f64 = 0.6;
 /// Another variant takes its place that is faster with this probability.
-const OVERTAKES: f64 = 0.9;
+pub const OVERTAKES: f64 = 0.9;
 /// The least standard deviation of what other cells lead one to expect of a Bayes factor's data.
 const EXPECTED_LEAST: f64 = 0.15;
 

@@ -3,7 +3,7 @@
 //! Modules stand in the order of the data: calls become [`evidence`], of which [`thinning`] says what is kept; all of it
 //! together becomes a [`belief`] of what each variant costs, with what other cells [`predict`]; the [`choice`] says what
 //! replaces the default; the [`allocation`] says what the next sampled calls draw, [`promise`] whether they are worth it,
-//! by where programs have [`spent`] their time; [`watching`] discounts what has changed since. [`learn()`] is the whole
+//! by where programs have [`spent`] their time; [`watching`] discounts what has changed since. [`levers`] are a program's own choices, learned from whole runs. [`learn()`] is the whole
 //! way, [`statistics`] what it tells people and exports.
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,8 @@ pub mod allocation;
 pub mod promise;
 pub mod spent;
 pub mod watching;
+
+pub mod levers;
 
 pub mod learn;
 pub mod statistics;

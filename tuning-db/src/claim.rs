@@ -1,6 +1,7 @@
 //! Whether what a job said of itself at its end is believed: it is a claim of who owns the file, as a trace is.
 
 use colltune_core::account::{JobSummary, OverRanks};
+use colltune_core::levers::LEVERS_MAX;
 
 use crate::owners::Owners;
 
@@ -40,6 +41,14 @@ pub fn believed(
     ] {
         show(word);
     }
+    run.levers = std::mem::take(&mut run.levers)
+        .into_iter()
+        .map(|(mut name, mut arm)| {
+            show(&mut name);
+            show(&mut arm);
+            (name, arm)
+        })
+        .collect();
     run.refused.iter_mut().for_each(|one| show(&mut one.reason));
     Ok(run)
 }
@@ -58,7 +67,8 @@ fn is_possible(run: &JobSummary) -> bool {
             .all(|size| is_time(size.seconds) && are_shares(size.tuned_share, size.waiting_share));
         are_times(one.seconds) && are_shares(one.tuned_share, one.waiting_share) && of_sizes
     });
-    fits && is_time(run.wall_s)
+    fits && run.levers.len() <= LEVERS_MAX
+        && is_time(run.wall_s)
         && run.whole_s.is_none_or(is_time)
         && are_times(run.collectives_s)
         && are_times(run.overhead_s)

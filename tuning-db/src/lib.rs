@@ -30,7 +30,7 @@
 //! [`dropped`]), the raw data ([`partition`], whose records [`coverage`]
 //! counts, and whose [`calls`] can be looked at, or all of a [`job`]), what it says (`gather`, `reduce`, [`evidence`]), what whole programs said of what was learned
 //! ([`verdicts`]), what is learned from that ([`generation`], [`train`]) and
-//! what is only counted ([`passed`]); last what is published for everybody's jobs ([`site`]).
+//! what is only counted ([`passed`]); what the ledger tells of a program's own choices ([`levers`]); last what is published for everybody's jobs ([`site`]).
 #![forbid(unsafe_code)]
 
 mod calibration;
@@ -64,6 +64,7 @@ pub mod job;
 
 pub mod evidence;
 mod gather;
+pub mod levers;
 mod reduce;
 
 pub mod generation;

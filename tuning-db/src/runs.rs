@@ -78,7 +78,7 @@ pub fn times(db: &Database, warnings: &mut Vec<String>) -> Vec<Times> {
 /// [`LOOKED_AT`] alone; of what a training took, which is read in parts.
 pub(crate) fn newest(
     db: &Database,
-    is_wanted: impl Fn(&str) -> bool,
+    is_wanted: impl Fn(&JobSummary) -> bool,
     warnings: &mut Vec<String>,
 ) -> Vec<JobSummary> {
     let paths = partition::list(&db.runs()).unwrap_or_else(|error| {
@@ -98,9 +98,29 @@ pub(crate) fn newest(
     found.into_values().collect()
 }
 
+/// The newest runs of some kind that ended as they should, those in `incoming/` included, the oldest first.
+pub(crate) fn newest_and_waiting(
+    db: &Database,
+    is_wanted: impl Fn(&JobSummary) -> bool,
+    warnings: &mut Vec<String>,
+) -> Vec<JobSummary> {
+    let waiting = readable(waiting(db, &known(db, warnings)), warnings).into_iter();
+    let waiting = waiting.filter(|run| run.exit == Exit::Finalized && is_wanted(run));
+    let waiting: BTreeMap<String, JobSummary> = waiting.map(|run| (run.job.clone(), run)).collect();
+    // What waits was told last.
+    let mut found = newest(
+        db,
+        |run| is_wanted(run) && !waiting.contains_key(&run.job),
+        warnings,
+    );
+    found.extend(waiting.into_values());
+    found.sort_by_key(|run| run.started_unix_ms);
+    found
+}
+
 fn add_newest(
     path: &Path,
-    is_wanted: &impl Fn(&str) -> bool,
+    is_wanted: &impl Fn(&JobSummary) -> bool,
     found: &mut BTreeMap<String, JobSummary>,
     left: &mut usize,
 ) -> Result<(), ParquetError> {
@@ -112,7 +132,7 @@ fn add_newest(
         *left -= end - start;
         end = start;
         let runs = tables::read_rows(&table)?.into_iter().rev();
-        let ended = runs.filter(|run| run.exit == Exit::Finalized && is_wanted(&run.job));
+        let ended = runs.filter(|run| run.exit == Exit::Finalized && is_wanted(run));
         for run in ended {
             if found.len() < NEWEST {
                 found.insert(run.job.clone(), run);

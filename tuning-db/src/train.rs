@@ -243,7 +243,7 @@ impl Training<'_> {
         let numbers = said.jobs.iter().zip(0..);
         let numbers: HashMap<&str, u32> = numbers.map(|(job, run)| (job.as_str(), run)).collect();
         let is_wanted = |job: &str| numbers.contains_key(job);
-        let accounts = runs::newest(self.db, is_wanted, self.warnings);
+        let accounts = runs::newest(self.db, |run| is_wanted(&run.job), self.warnings);
         let those: HashSet<u32> = accounts
             .iter()
             .map(|run| numbers[run.job.as_str()])

@@ -6,4 +6,5 @@ mod belief;
 mod choice;
 mod evidence;
 mod learning;
+mod levers;
 mod watching;

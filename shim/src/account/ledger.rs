@@ -45,6 +45,7 @@ impl Account {
             arguments_hash: self.named.arguments_hash.clone(),
             path_hash: self.named.path_hash.clone(),
             label: self.named.label.clone(),
+            levers: self.named.levers.clone(),
             mode: terms.mode.name().to_owned(),
             library: library.to_owned(),
             machine: terms.cells.machine.clone(),

@@ -1,6 +1,7 @@
 //! What a job is called in the ledger.
 
 use colltune_core::environment;
+use colltune_core::levers::{self, Arms};
 use colltune_core::roster::hash_bytes;
 
 /// A label is a name, not a book.
@@ -12,6 +13,7 @@ pub struct Named {
     pub arguments_hash: String,
     pub path_hash: String,
     pub label: String,
+    pub levers: Arms,
 }
 
 impl Named {
@@ -22,6 +24,7 @@ impl Named {
             arguments_hash: arguments_hash(),
             path_hash,
             label: label(),
+            levers: arms(),
         }
     }
 }
@@ -36,11 +39,20 @@ fn program() -> (String, String) {
 }
 
 fn arguments_hash() -> String {
+    // Some of them may be a lever's: `colltune run` knows what is the same for all of its arms.
+    let told = std::env::var(environment::ARGUMENTS).unwrap_or_default();
+    if told.len() == 16 && told.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return told;
+    }
     let arguments = std::env::args_os().skip(1);
     let hash = arguments.fold(1, |hash, argument| {
         hash_bytes(hash, argument.as_encoded_bytes())
     });
     format!("{hash:016x}")
+}
+
+fn arms() -> Arms {
+    levers::parse(&std::env::var(environment::LEVERS).unwrap_or_default())
 }
 
 fn label() -> String {

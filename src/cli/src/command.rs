@@ -2,6 +2,8 @@
 
 mod tables;
 
+mod lever;
+
 pub mod run;
 
 pub mod compare;

@@ -11,6 +11,8 @@ mod export;
 
 mod comparison;
 
+mod together;
+
 mod ledger;
 
 mod node_hours;

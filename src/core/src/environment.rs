@@ -24,6 +24,9 @@ pub const LEDGER: &str = "COLLTUNE_LEDGER";
 /// Makes the shim end a job that would run untuned.
 pub const STRICT: &str = "COLLTUNE_STRICT";
 pub const LABEL: &str = "COLLTUNE_LABEL";
+pub const LEVERS: &str = "COLLTUNE_LEVERS";
+/// What stands for the arguments of a program some of which are a lever's.
+pub const ARGUMENTS: &str = "COLLTUNE_ARGUMENTS";
 pub const LIB: &str = "COLLTUNE_LIB";
 /// No setting: a database that others write to must not say which code is loaded.
 pub const XGBOOST: &str = "COLLTUNE_XGBOOST";
@@ -60,7 +63,7 @@ pub struct Variable {
 }
 
 /// Every variable but the settings.
-pub const VARIABLES: [Variable; 21] = [
+pub const VARIABLES: [Variable; 23] = [
     users(
         DB,
         "the folder of the tuning database, or a site folder to exploit",
@@ -103,6 +106,11 @@ pub const VARIABLES: [Variable; 21] = [
         &[Reader::Job],
     ),
     users(
+        LEVERS,
+        "`NAME=ARM[;...]`, what the job runs with, for the ledger; `colltune run --lever` sets it",
+        &[Reader::Job],
+    ),
+    users(
         LIB,
         "`libcolltune.so`, or the folder with `openmpi/` and `mpich/` that hold it",
         &[Reader::Command],
@@ -135,6 +143,11 @@ pub const VARIABLES: [Variable; 21] = [
     ours(
         PRESETS,
         "what `colltune run` told the library before the job",
+        &[Reader::Job],
+    ),
+    ours(
+        ARGUMENTS,
+        "`colltune run --lever`: what stands for the arguments in the ledger, the same for all arms",
         &[Reader::Job],
     ),
     ours(

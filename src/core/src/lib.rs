@@ -4,7 +4,7 @@
 //! what is called ([`collective`], [`call`], [`datatype`], [`library`]), on what ([`context`], [`component`], [`machine`]), how it can be run ([`variant`], [`catalogue`]),
 //! what a site decided ([`settings`], [`space`], [`environment`], [`programs`]) and published ([`site`]), what is worth drawing before anything is known
 //! ([`prior`]), what a training published ([`model`]), what the user of one job asks for ([`request`]), what holds for a whole run where the library asks
-//! for that ([`preset`]), how the ranks of a job find each other ([`launched`], [`rendezvous`], [`roster`], [`processors`]), then the stages of one call: [`classify`], whether it
+//! for that ([`preset`]), what it runs with beside ([`levers`]), how the ranks of a job find each other ([`launched`], [`rendezvous`], [`roster`], [`processors`]), then the stages of one call: [`classify`], whether it
 //! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`], [`race`]), all that decides on one
 //! communicator ([`decide`]), [`record`]; and what is left of the last ones when a job hangs ([`flight`]).
 #![forbid(unsafe_code)]
@@ -36,6 +36,7 @@ pub mod settings;
 pub mod space;
 
 pub mod launched;
+pub mod levers;
 pub mod processors;
 pub mod rendezvous;
 pub mod roster;

@@ -17,6 +17,8 @@ mod options;
 
 pub mod line;
 
+pub mod levers;
+
 mod elf;
 
 pub mod needs;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use colltune_core::account::{Exit, JobSummary, OfSize};
 use colltune_core::collective::Collective;
+use colltune_core::levers;
 use colltune_db::{Database, runs as recorded};
 use rusqlite::types::Value;
 
@@ -15,6 +16,7 @@ const RUNS: &[Field<JobSummary>] = &[
     Field("program", TEXT, |run| text(&run.program)),
     Field("arguments_hash", TEXT, |run| text(&run.arguments_hash)),
     Field("label", TEXT, |run| text(&run.label)),
+    Field("levers", TEXT, |run| text(&levers::spell(&run.levers))),
     Field("library", TEXT, |run| text(&run.library)),
     Field("machine", TEXT, |run| text(&run.machine)),
     Field("mode", TEXT, |run| text(&run.mode)),

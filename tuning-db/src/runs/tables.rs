@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use colltune_core::account::{Exit, JobSummary};
+use colltune_core::levers;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 
@@ -134,6 +135,10 @@ fn columns(runs: &[JobSummary]) -> Vec<Column<'_>> {
         word("program", |run| &run.program),
         word("arguments_hash", |run| &run.arguments_hash),
         word("label", |run| &run.label),
+        Column::new("levers", Kind::Word, move || {
+            let spelt = |run: &JobSummary| levers::spell(&run.levers).into_bytes();
+            Values::Word(runs.iter().map(|run| ByteArray::from(spelt(run))).collect())
+        }),
         word("library", |run| &run.library),
         word("machine", |run| &run.machine),
         word("mode", |run| &run.mode),

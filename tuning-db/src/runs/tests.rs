@@ -168,7 +168,7 @@ fn the_newest_runs_are_those_of_wanted_jobs_that_ended() {
     }
     let mut warnings = Vec::new();
     let even = |job: &str| job.ends_with(['0', '2', '4', '6', '8']);
-    let found = newest(&db, even, &mut warnings);
+    let found = newest(&db, |run| even(&run.job), &mut warnings);
     let found: Vec<u64> = found.iter().map(|run| run.started_unix_ms).collect();
     let wanted = (0..600).filter(|at| at % 2 == 0 && at % 100 != 98);
     let wanted: Vec<u64> = wanted.collect();

@@ -17,14 +17,18 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use colltune_core::account::JobSummary;
 use colltune_core::catalogue;
+use colltune_core::levers::Arms;
 use colltune_core::request::Mode;
 use colltune_db::{Database, Generation};
 use colltune_statistics::Spread;
 use serde::Serialize;
 
+use super::lever;
 use super::verdict::{self, Judged, Vetoed};
 use crate::comparison::{Account, Comparison, Pair, Side, Step, percent, schedule, seconds};
+use crate::together::Round;
 use colltune_launch::database::usual;
+use colltune_launch::levers::{Lever, filled};
 use colltune_launch::trial::{Ended, Interrupt, Trials, Tuner, Way, interrupted};
 use colltune_output::failure::Stopped;
 use colltune_output::parse::{library_name, mode};
@@ -34,9 +38,14 @@ use colltune_output::{print, table};
 /// Runs the pairs and prints what they say.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let db = db(args.db.as_deref())?;
-    super::run::read_line(&args.line)?;
+    let arms = match args.levers.is_empty() {
+        true => Default::default(),
+        false => lever::compared(&Database::open(&db)?, &args.levers, &args.line)?,
+    };
+    super::run::read_line(&filled(&args.line, &arms.0))?;
     let mut trials = Trials {
         line: args.line.clone(),
+        arms: Default::default(),
         tuner: Tuner {
             db: db.clone(),
             mpi: args.mpi.clone(),
@@ -48,6 +57,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         said: Default::default(),
         whole_times: Default::default(),
     };
+    if !args.levers.is_empty() {
+        return together(&mut trials, &db, args, &arms);
+    }
     let mut found = Found::default();
     let steps = schedule(args.pairs, args.seed.unwrap_or(1));
     let result = found.collect(&mut trials, &steps, args.pairs, args.mode);
@@ -68,6 +80,41 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     })
 }
 
+/// Compares arms of levers, and where something else than the default is chosen for collectives, these as well.
+fn together(
+    trials: &mut Trials,
+    db: &Path,
+    args: &Args,
+    (first, chosen): &(Arms, Arms),
+) -> anyhow::Result<()> {
+    let n_tuned: usize = in_force(db)?.iter().map(|one| one.cells_tuned).sum();
+    let n_sides = if n_tuned == 0 && args.mode == Mode::Exploit {
+        2
+    } else {
+        4
+    };
+    let mut rounds = Vec::new();
+    let seed = args.seed.unwrap_or(0) as usize;
+    for number in 0..args.pairs {
+        let how = (args.mode, seed + number);
+        let round = Round::run(trials, (first, chosen), n_sides, how, &mut Vec::new());
+        if round.is_err() {
+            progress::clear();
+        }
+        rounds.push(round?);
+    }
+    progress::clear();
+    for line in &trials.said {
+        progress::tell(line);
+    }
+    if args.json {
+        let told = serde_json::json!({"schema": 1, "db": db, "mode": args.mode.name(), "first": first,
+            "chosen": chosen, "rounds": rounds});
+        return print(&format!("{told}\n"));
+    }
+    print(&(crate::together::text(&rounds) + &lever::verdict(&rounds, first, chosen)))
+}
+
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -77,6 +124,9 @@ Examples:
       only looks (`run --mode record`) how much of the time without it is spent in collectives.
   colltune compare -n 30 --db ./hydra.db -- mpirun -n 8 ./solver
       More runs show smaller differences.
+  colltune compare --lever placement=cplx:50 --db ./hydra.db -- mpirun -n 8 ./app {placement}
+      One arm of the program's own choice beside the first one; where the collectives are tuned, each
+      alone, and both.
   colltune compare --mode explore --db ./hydra.db -- mpirun -n 8 ./solver
       What it costs this program to try variants and to record (or what that gains already). As in
       `run`, the ten jobs leave their records in the database.
@@ -101,6 +151,10 @@ pub struct Args {
     /// How many runs on each side
     #[arg(short = 'n', long = "pairs", value_name = "N", default_value = "10", value_parser = pairs)]
     pairs: usize,
+    /// A choice of the program in place of {NAME} on the line: NAME=ARM beside the first arm that the database knows,
+    /// NAME=FIRST,ARM, or of more arms the best known beside the first
+    #[arg(long = "lever", value_parser = Lever::parse, value_name = "NAME=ARM,...")]
+    levers: Vec<Lever>,
     /// Seed of the coin that says who is first in a pair
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -218,6 +272,10 @@ pub fn tried(
     way: Way,
     how: &str,
 ) -> anyhow::Result<colltune_launch::trial::Done> {
+    let with: Vec<String> = (trials.arms.iter())
+        .map(|(name, arm)| format!(", with {name}={arm}"))
+        .collect();
+    let how = how.to_owned() + &with.concat();
     trials.run(way, &mut || ()).map_err(|ended| match ended {
         Ended::Interrupted(signal) => interrupted(signal),
         Ended::TimedOut(_) => anyhow::Error::new(Stopped {

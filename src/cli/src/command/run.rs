@@ -10,17 +10,21 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use colltune_core::environment;
+use colltune_core::levers::{self, Arms};
 use colltune_core::library::{Abi, Library, Product};
 use colltune_core::request::{self, Forced, Mode};
 use colltune_core::spelling::quoted;
+use colltune_db::Database;
 use colltune_files::site::is_site;
 
-use super::tables;
+use super::{lever, tables};
 use crate::variables::Wrong;
 use colltune_launch::container::Container;
+use colltune_launch::levers::{Lever, filled, line_hash};
 use colltune_launch::line::{Context, Line, find_launcher};
 use colltune_launch::needs::{self, Needs};
 use colltune_launch::prefix::{self, Assignments, Given};
@@ -31,7 +35,8 @@ use colltune_output::progress;
 
 /// Starts the job. Returns only if it could not be started.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let request = Request::of(args)?;
+    lever::checked(&args.levers, &args.line)?;
+    let mut request = Request::of(args)?;
     for wrong in Wrong::all().filter(|wrong| !args.overrides(wrong.name())) {
         match wrong {
             _ if args.strict => return Err(usage(format!("start the job: {wrong}"))),
@@ -40,7 +45,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             Wrong::NoText(_) | Wrong::Value { .. } => {}
         }
     }
-    let line = read_line(&args.line)?;
+    request.pull();
+    let line = read_line(&filled(&args.line, &request.arms))?;
     let abis = libraries(&line, args.mpi.map(|told| told.abi))?;
     if args.strict && args.mode != Some(Mode::Off) && abis.iter().all(Option::is_none) {
         bail!(
@@ -139,6 +145,8 @@ Examples:
       Watch exported tables: run the algorithms that they hold, next to the library's own choice.
   colltune run --force 'bcast=native:pipeline:segsize=32KiB' -- mpirun -n 8 ./solver
       One variant on every call that it applies to; `colltune variants` lists them.
+  colltune run --db ./hydra.db --lever block=32,64,128 -- mpirun -n 8 ./solver -b {block}
+      Try the program's own options, too: each job draws one, and the ledger keeps which.
   colltune run --summary runs.jsonl -- mpirun -n 8 ./solver
       Tune nothing; say how much of the time went into collectives.
   colltune run --db ./hydra.db -- mpirun -n 1 ./master : -n 7 ./worker
@@ -169,6 +177,10 @@ pub struct Args {
     /// Variants for every call that they apply to: COLLECTIVE=VARIANT[;...]
     #[arg(long, value_name = "SPEC")]
     force: Option<String>,
+    /// A choice of the program: one arm of NAME takes the place of {NAME} on the line. Explore draws it, exploit runs the
+    /// best known, record and off the first
+    #[arg(long = "lever", value_parser = Lever::parse, value_name = "NAME=ARM,...")]
+    levers: Vec<Lever>,
     /// Write each tuned call as a line of JSON to DIR/rank-N.jsonl
     #[arg(long, value_name = "calls:DIR")]
     log: Option<String>,
@@ -205,6 +217,8 @@ struct Request<'a> {
     args: &'a Args,
     log: Option<PathBuf>,
     forced: Vec<Forced>,
+    /// What the job runs with.
+    arms: Arms,
 }
 
 impl Request<'_> {
@@ -245,7 +259,31 @@ impl Request<'_> {
             args,
             log: log.map(PathBuf::from),
             forced,
+            arms: Arms::new(),
         })
+    }
+
+    /// Settles the arms of the levers, and says which. Nothing that is wrong with the database keeps a job from running.
+    fn pull(&mut self) {
+        let args = self.args;
+        if args.levers.is_empty() {
+            return;
+        }
+        let mode = self.asked().mode;
+        let db = args.db.as_deref().filter(|db| db.is_dir() && !is_site(db));
+        let db = db.and_then(|db| Database::open(db).ok());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seed = args
+            .seed
+            .unwrap_or(now.unwrap_or_default().as_nanos() as u64);
+        let mode = if args.db.is_none() { Mode::Off } else { mode };
+        let (arms, how) = lever::of_job(&args.levers, &args.line, db.as_ref(), (mode, seed));
+        if !how.is_empty() {
+            for (name, arm) in &arms {
+                progress::hint(format_args!("lever {name}: {arm} ({how})"));
+            }
+        }
+        self.arms = arms;
     }
 
     /// What decides before the job begins, for a library that needs that; from arguments or environment.
@@ -302,6 +340,10 @@ impl Request<'_> {
         }
         if let Some(force) = &args.force {
             set(environment::FORCE, force.into());
+        }
+        if !self.arms.is_empty() {
+            set(environment::LEVERS, levers::spell(&self.arms).into());
+            set(environment::ARGUMENTS, line_hash(&args.line).into());
         }
         if let Some(file) = &args.summary {
             set(environment::SUMMARY, absolute(file)?);

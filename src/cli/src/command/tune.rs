@@ -14,6 +14,8 @@ mod words;
 
 mod session;
 
+mod rounds;
+
 mod report;
 
 use std::ffi::OsString;
@@ -26,19 +28,29 @@ use colltune_db::Database;
 use self::session::Session;
 use self::state::{End, Kept};
 use super::compare::pairs;
+use super::lever;
 use super::verdict::Judged;
 use colltune_launch::database::usual;
+use colltune_launch::levers::{Lever, filled};
 use colltune_launch::library::of_launcher;
 use colltune_launch::line::Line;
 use colltune_launch::trial::{Interrupt, Trials, Tuner};
-use colltune_output::failure::Stopped;
+use colltune_output::failure::{Stopped, usage};
 use colltune_output::parse::{RunsOn, library_name};
 use colltune_output::progress;
 
 /// Tunes until there is no more to gain.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let begun = Instant::now();
-    let line = super::run::read_line(&args.line)?;
+    lever::checked(&args.levers, &args.line)?;
+    if let Some(one) = args.levers.iter().find(|lever| lever.arms.len() == 1) {
+        return Err(usage(format!(
+            "tune with the lever {0}: it has one arm, so there is nothing to choose; name others, or write {1} on the line",
+            one.name, one.arms[0]
+        )));
+    }
+    let line = filled(&args.line, &lever::first(&args.levers));
+    let line = super::run::read_line(&line)?;
     let interrupt = Interrupt::listen()?;
     let place = usual(args.db.as_deref());
     let place = std::path::absolute(place).context("make the database's path absolute")?;
@@ -56,6 +68,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         pairs: args.pairs,
         budget: args.budget,
         anyway: args.anyway,
+        levers: args.levers.clone(),
         as_json: args.json,
         begun,
         counted_until: begun,
@@ -98,6 +111,9 @@ Examples:
       In ./colltune-db: calibrates, runs jobs that try variants, learns from each, and when the
       choices stay the same compares the program's whole time with and without colltune: some tens
       of jobs.
+  colltune tune --lever block=32,64,128 -- mpirun -n 8 ./solver -b {block}
+      The program's own options together with its collectives: each job draws an arm of every lever,
+      and the comparison at the end has neither, levers, collectives, and both.
   colltune tune --db ./hydra.db --budget 2h -- srun -n 128 ./solver
       As much as fits into two hours. The same line goes on where it was, also after Ctrl-C.
 
@@ -129,6 +145,10 @@ pub struct Args {
     /// How many runs the comparison has on each side
     #[arg(short = 'n', long = "pairs", value_name = "N", default_value = "10", value_parser = pairs)]
     pairs: usize,
+    /// A choice of the program: each job runs one arm of NAME in place of {NAME} on the line; the first is what it runs with
+    /// today
+    #[arg(long = "lever", value_parser = Lever::parse, value_name = "NAME=ARM,ARM,...")]
+    levers: Vec<Lever>,
     /// Go on where nothing can be gained, or begin anew where the tuning is done
     #[arg(long)]
     anyway: bool,
@@ -155,6 +175,7 @@ pub struct Args {
 fn trials(args: &Args, db: &Path, interrupt: Interrupt) -> Trials {
     Trials {
         line: args.line.clone(),
+        arms: lever::first(&args.levers),
         tuner: Tuner {
             db: db.to_owned(),
             mpi: args.mpi.clone(),

@@ -1,9 +1,12 @@
 //! What is said of a job when it ends: one JSON object, and one sentence.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{KINDS, SIZES, least_bytes};
 use crate::collective::Collective;
+use crate::levers::Arms;
 
 /// What the ranks together have seen of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +77,8 @@ pub struct JobSummary {
     pub mode: String,
     pub library: String,
     pub machine: String,
-    /// The same for runs with the same arguments, which themselves are nobody's business.
+    /// The same for runs with the same arguments, which themselves are nobody's business; where `--lever` chose some of
+    /// them, for runs of the same line.
     #[serde(default)]
     pub arguments_hash: String,
     /// A hash of the folder that the program's file is in, so that two programs of one name are told apart.
@@ -83,6 +87,9 @@ pub struct JobSummary {
     /// What the user calls such runs: `COLLTUNE_LABEL`.
     #[serde(default)]
     pub label: String,
+    /// The arms of the levers, as in `colltune run --lever`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub levers: Arms,
     /// 0 where nothing was learned before, or nothing is steered.
     pub generation: u64,
     pub ranks: u64,
@@ -192,6 +199,7 @@ pub struct JobFacts {
     pub arguments_hash: String,
     pub path_hash: String,
     pub label: String,
+    pub levers: Arms,
     pub generation: u64,
     pub ranks: u64,
     pub nodes: u64,
@@ -279,6 +287,7 @@ impl JobSummary {
             arguments_hash: facts.arguments_hash,
             path_hash: facts.path_hash,
             label: facts.label,
+            levers: facts.levers,
             generation: facts.generation,
             ranks: facts.ranks,
             nodes: facts.nodes,

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use colltune_core::account::JobSummary;
+use colltune_core::levers::Arms;
 use rustix::process::{Pid, Signal, kill_process_group};
 use thiserror::Error;
 
@@ -55,7 +56,10 @@ pub enum Ended {
 
 /// The trials of one line.
 pub struct Trials {
+    /// With `{NAME}` where the arm of a lever belongs.
     pub line: Vec<OsString>,
+    /// What the next trial runs with.
+    pub arms: Arms,
     pub tuner: Tuner,
     pub timeout: Option<Duration>,
     pub shows_output: bool,
@@ -92,12 +96,17 @@ impl Trials {
                 (None, Some(signal)) => format!("it was ended by signal {signal}"),
                 (None, None) => "it ended in an unknown way".to_owned(),
             };
+            if let Some(said) = read.filter(|said| !said.levers.is_empty()) {
+                self.whole_times.forget(&self.tuner.db, &said);
+            }
             let tail = output.tail();
             return Err(Ended::Failed { how, tail });
         }
         // A tuner that told nothing leaves it open which program ran.
         if way == Way::Bare || read.is_some() {
-            self.whole_times.note(&self.tuner.db, wall, read.as_ref());
+            let said = read.as_ref();
+            self.whole_times
+                .note(&self.tuner.db, wall, said, &self.arms);
         }
         Ok(Done {
             wall_s: wall.as_secs_f64(),
@@ -118,7 +127,7 @@ impl Trials {
         summary: &std::path::Path,
         output: &Captured,
     ) -> anyhow::Result<Command> {
-        let mut command = way.command(&self.line, &self.tuner, summary)?;
+        let mut command = way.command(&self.line, &self.arms, &self.tuner, summary)?;
         command.stdin(input());
         if self.shows_output {
             // What the line says stands above the output, and not amid it.

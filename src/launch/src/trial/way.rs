@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use colltune_core::environment;
+use colltune_core::levers::Arms;
 use colltune_core::request::Mode;
 
+use crate::levers::{Lever, filled};
 use crate::own;
 use crate::prefix;
 
@@ -32,11 +34,13 @@ impl Way {
     pub fn command(
         self,
         line: &[OsString],
+        arms: &Arms,
         tuner: &Tuner,
         summary: &Path,
     ) -> anyhow::Result<Command> {
         let mut command = match self {
             Way::Bare => {
+                let line = filled(line, arms);
                 let mut command = Command::new(&line[0]);
                 command.args(&line[1..]);
                 if let Some(users) = std::env::var_os("LD_PRELOAD") {
@@ -52,6 +56,9 @@ impl Way {
                 if let Some(mpi) = &tuner.mpi {
                     command.args(["--mpi", mpi]);
                 }
+                for arm in arms {
+                    command.args(["--lever", &Lever::spelt(arm)]);
+                }
                 command.arg("--").args(line);
                 command.env(environment::SUMMARY, summary);
                 command
@@ -64,6 +71,8 @@ impl Way {
                 environment::MODE,
                 environment::FORCE,
                 environment::LOG,
+                environment::LEVERS,
+                environment::ARGUMENTS,
             ]
             .contains(&name),
         };

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use colltune_core::account::JobSummary;
+use colltune_core::levers::Arms;
 use colltune_db::{Database, runs, write};
 
 use super::summary;
@@ -17,15 +18,21 @@ use colltune_output::progress;
 pub struct WholeTimes {
     /// What a job with the tuner said of the program.
     known: Option<JobSummary>,
-    /// Jobs without the tuner before that: when they began, and how long they ran.
-    waiting: Vec<(u64, f64)>,
+    /// Jobs without the tuner before that: when they began, how long they ran, and with which arms.
+    waiting: Vec<(u64, f64, Arms)>,
     n_bare: usize,
     has_failed: bool,
 }
 
 impl WholeTimes {
     /// Notes a job that ended well; what it said of itself, if it had the tuner.
-    pub fn note(&mut self, db: &std::path::Path, whole: Duration, said: Option<&JobSummary>) {
+    pub fn note(
+        &mut self,
+        db: &std::path::Path,
+        whole: Duration,
+        said: Option<&JobSummary>,
+        arms: &Arms,
+    ) {
         let whole_s = whole.as_secs_f64();
         let begun = SystemTime::now().checked_sub(whole);
         let begun = begun.and_then(|begun| begun.duration_since(UNIX_EPOCH).ok());
@@ -36,7 +43,7 @@ impl WholeTimes {
             }
             None => {
                 let begun_ms = begun.map_or(0, |begun| begun.as_millis() as u64);
-                self.waiting.push((begun_ms, whole_s));
+                self.waiting.push((begun_ms, whole_s, arms.clone()));
                 Ok(())
             }
         };
@@ -50,15 +57,26 @@ impl WholeTimes {
         }
     }
 
+    /// Takes the arms out of the account of a job that failed: how long it took says nothing of them.
+    pub fn forget(&mut self, db: &std::path::Path, said: &JobSummary) {
+        let account = JobSummary {
+            levers: Arms::new(),
+            whole_s: None,
+            ..said.clone()
+        };
+        let _ = tell_whole(db, &account);
+    }
+
     /// Writes the accounts of jobs without the tuner, once it is known of which program they are.
     fn write_bare(&mut self, db: &std::path::Path) -> anyhow::Result<()> {
         let Some(known) = &self.known else {
             return Ok(());
         };
-        for (begun_ms, whole_s) in self.waiting.drain(..) {
+        for (begun_ms, whole_s, levers) in self.waiting.drain(..) {
             let job = format!("bare-{begun_ms:x}-{}-{}", std::process::id(), self.n_bare);
             self.n_bare += 1;
-            put(db, &known.bare(job, begun_ms, whole_s))?;
+            let bare = known.bare(job, begun_ms, whole_s);
+            put(db, &JobSummary { levers, ..bare })?;
         }
         Ok(())
     }
@@ -75,7 +93,15 @@ fn tell_whole(db: &std::path::Path, said: &JobSummary) -> anyhow::Result<()> {
     });
     account.map_or(Ok(()), |account| {
         let whole_s = said.whole_s;
-        put(db, &JobSummary { whole_s, ..account })
+        let levers = said.levers.clone();
+        put(
+            db,
+            &JobSummary {
+                whole_s,
+                levers,
+                ..account
+            },
+        )
     })
 }
 
@@ -121,7 +147,8 @@ mod tests {
         };
         let note = || {
             let mut times = WholeTimes::default();
-            times.note(folder.path(), Duration::from_secs_f64(0.75), Some(&said));
+            let whole = Duration::from_secs_f64(0.75);
+            times.note(folder.path(), whole, Some(&said), &Arms::new());
             assert!(!times.has_failed);
         };
         // Of a job whose account is elsewhere there is none here.
@@ -145,14 +172,15 @@ mod tests {
         std::fs::write(db.incoming().join("a.run"), account().line()).unwrap();
         let mut times = WholeTimes::default();
         let seconds = Duration::from_secs_f64;
-        times.note(folder.path(), seconds(1.5), None);
+        let arms = Arms::from([("grid".to_owned(), "2x4".to_owned())]);
+        times.note(folder.path(), seconds(1.5), None, &arms);
         assert_eq!(runs::all(&db, &mut Vec::new()).len(), 1);
         let said = JobSummary {
             whole_s: Some(0.75),
             ..account()
         };
-        times.note(folder.path(), seconds(0.75), Some(&said));
-        times.note(folder.path(), seconds(1.25), None);
+        times.note(folder.path(), seconds(0.75), Some(&said), &Arms::new());
+        times.note(folder.path(), seconds(1.25), None, &Arms::new());
         let mut warnings = Vec::new();
         let mut found = runs::all(&db, &mut warnings);
         assert_eq!(warnings, Vec::<String>::new());
@@ -170,6 +198,15 @@ mod tests {
                 (bare, "solver", Some(1.5))
             ]
         );
+        assert_eq!(found[2].levers, arms);
         assert!(!times.has_failed);
+        times.forget(
+            folder.path(),
+            &JobSummary {
+                levers: arms,
+                ..said
+            },
+        );
+        assert!(runs::all(&db, &mut warnings)[0].levers.is_empty());
     }
 }

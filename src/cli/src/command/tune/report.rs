@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use colltune_core::levers::{Arms, escaped};
 use colltune_core::spelling::quoted;
 use colltune_db::generation;
 use colltune_statistics::Interval;
@@ -11,9 +12,11 @@ use super::session::{Session, tables};
 use super::state::End;
 use crate::command::compare::summary_of;
 use crate::command::export;
+use crate::command::lever;
 use crate::command::train::counted;
 use crate::command::verdict::{Judged, Vetoed};
 use crate::comparison::{Account, Comparison, Verdict, seconds};
+use crate::together::Round;
 use colltune_output::failure::Stopped;
 use colltune_output::{json, print};
 
@@ -38,6 +41,10 @@ pub fn kept(error: anyhow::Error, session: &Session) -> anyhow::Error {
 #[derive(Serialize)]
 struct Json {
     schema: u32,
+    /// Of the levers what is chosen, by name.
+    levers: Arms,
+    /// Whole times with neither, levers, collectives, both.
+    rounds: Vec<Round>,
     database: PathBuf,
     end: End,
     /// Over all invocations.
@@ -80,6 +87,8 @@ impl Json {
         };
         Ok(Json {
             schema: 2,
+            levers: lever::chosen(&session.levers, &session.learned()),
+            rounds: state.rounds.clone(),
             database: session.db.root().to_owned(),
             end,
             jobs: state.n_jobs(),
@@ -122,7 +131,13 @@ pub fn report(session: &Session, end: End, judged: &Judged) -> anyhow::Result<()
             .filter_map(|one| one.summary.clone())
             .collect();
         let with = Account::of(&state.with);
-        text += &summary_of(&comparison, state.pairs.len(), &Account::of(&told), &with);
+        if state.rounds.is_empty() {
+            text += &summary_of(&comparison, state.pairs.len(), &Account::of(&told), &with);
+        }
+    }
+    text += &crate::together::text(&state.rounds);
+    for (one, learned) in session.levers.iter().zip(session.learned()) {
+        text += &format!("{}\n", lever::sentence(one, &learned));
     }
     text += &cost;
     if let Some(Interval { low, value, high }) = state.exploring() {
@@ -155,7 +170,8 @@ pub fn report(session: &Session, end: End, judged: &Judged) -> anyhow::Result<()
     // Nobody should preload for nothing.
     let gained = state
         .comparison()
-        .is_some_and(|found| found.verdict == Verdict::Faster);
+        .is_some_and(|found| found.verdict == Verdict::Faster)
+        || crate::together::is_faster(&state.rounds);
     let advice = match gained {
         true => "From now on",
         false => "No gain is shown, so run the program as before; what was chosen runs by",
@@ -188,8 +204,14 @@ fn exploit(session: &Session) -> String {
     let line: Vec<_> = line.map(|word| quoted(&word.to_string_lossy())).collect();
     let told = session.trials.tuner.mpi.as_deref();
     let mpi = told.map_or_else(String::new, |library| format!("--mpi {library} "));
+    let levers = session.levers.iter().map(|lever| {
+        let arms = (lever.arms.iter()).map(|arm| escaped(arm, ','));
+        let arms = arms.collect::<Vec<_>>().join(",");
+        format!("--lever {} ", quoted(&format!("{}={arms}", lever.name)))
+    });
+    let levers: String = levers.collect();
     format!(
-        "colltune run --db {} --mode exploit {mpi}-- {}",
+        "colltune run --db {} --mode exploit {mpi}{levers}-- {}",
         session.db.in_shell(),
         line.join(" ")
     )

@@ -11,9 +11,11 @@ use colltune_models::statistics::CellStatistics;
 use super::state::{Accounted, Choice, End, JOBS_MAX, Kept};
 use super::words;
 use crate::command::compare::{Found, tried};
+use crate::command::lever;
 use crate::command::train::counted;
 use crate::command::verdict::{self, Judged};
 use crate::comparison::{Step, percent, schedule, seconds};
+use colltune_launch::levers::Lever;
 use colltune_launch::trial::{Done, Trials, Way, summary};
 use colltune_output::failure::Stopped;
 use colltune_output::progress;
@@ -38,6 +40,7 @@ pub struct Session {
     pub pairs: usize,
     pub budget: Option<Duration>,
     pub anyway: bool,
+    pub levers: Vec<Lever>,
     /// How its end is told.
     pub as_json: bool,
     pub begun: Instant,
@@ -52,10 +55,12 @@ impl Session {
     pub fn run(&mut self) -> anyhow::Result<End> {
         loop {
             let state = &self.kept.state;
-            let is_settled = state.is_stable() || state.n_learned() >= JOBS_MAX;
+            let is_stable = state.is_stable() && self.learned().iter().all(|one| one.is_settled);
+            let is_settled = is_stable || state.n_learned() >= JOBS_MAX;
+            let n_sides = self.n_sides();
             let next = match is_settled {
-                true => 2 * PAIRS_LEAST.saturating_sub(state.pairs.len()),
-                false => self.left_in_batch() + 2 * PAIRS_LEAST,
+                true => n_sides * PAIRS_LEAST.saturating_sub(self.n_rounds()),
+                false => self.left_in_batch() + n_sides * PAIRS_LEAST,
             };
             if !self.fits(next) {
                 return self.out_of_budget(next);
@@ -96,6 +101,9 @@ impl Session {
                 self.tell_first();
             }
         }
+        if self.kept.state.collectives_are_over {
+            return Ok(None);
+        }
         let Some(share) = self.promise().filter(|share| *share < WORTH) else {
             return Ok(None);
         };
@@ -108,7 +116,17 @@ impl Session {
             progress::tell("Going on all the same (--anyway).");
             return Ok(None);
         }
-        Ok(Some(End::NothingToGain))
+        Ok(self.collectives_end())
+    }
+
+    /// Collectives are not worth tuning: the end, unless there are levers.
+    fn collectives_end(&mut self) -> Option<End> {
+        if self.levers.is_empty() {
+            return Some(End::NothingToGain);
+        }
+        progress::tell("Going on with the levers alone; the jobs run the default.");
+        self.kept.state.collectives_are_over = true;
+        None
     }
 
     /// The largest share of a job's time that collectives beyond waiting took; `None` where no job told.
@@ -138,6 +156,7 @@ impl Session {
 
     /// One job with the default.
     fn account(&mut self) -> anyhow::Result<()> {
+        self.trials.arms = lever::first(&self.levers);
         let before = self.trials.traces();
         let done = self.job(Way::Tuned(Mode::Record), "with the default")?;
         ran_the_tuner(&done, self.trials.traces() != before)?;
@@ -165,11 +184,15 @@ impl Session {
                 continue;
             }
             let so_far = state.so_far().map_or_else(String::new, words::so_far);
-            progress::show(&format!(
-                "job {}: tries variants{so_far}",
-                state.n_explored() + 1
-            ));
-            let done = self.job(Way::Tuned(Mode::Explore), "that tries variants")?;
+            let number = state.n_explored() + 1;
+            let (mode, tries) = match state.collectives_are_over {
+                true => (Mode::Record, "the levers' arms"),
+                false => (Mode::Explore, "variants"),
+            };
+            progress::show(&format!("job {number}: tries {tries}{so_far}"));
+            let learned = self.learned();
+            self.trials.arms = lever::draw(&self.levers, &learned, state.n_jobs() as u64);
+            let done = self.job(Way::Tuned(mode), &format!("that tries {tries}"))?;
             self.kept.state.open_batch().walls_s.push(done.wall_s);
             self.save()?;
         }
@@ -178,6 +201,11 @@ impl Session {
 
     /// Learns from the batch, and says what changed; the end where nothing is left to find.
     fn learn(&mut self) -> anyhow::Result<Option<End>> {
+        if self.kept.state.collectives_are_over {
+            self.kept.state.open_batch().choices = Some(Vec::new());
+            self.save()?;
+            return Ok(None);
+        }
         progress::show("learns from what the jobs recorded");
         let report = train(&self.db, TrainOptions::default(), &|_| ())?;
         for warning in report.ingest.warnings {
@@ -203,16 +231,18 @@ impl Session {
         progress::tell(&format!(
             "After {n_jobs} that tried variants: {why}. Nothing to tune."
         ));
-        Ok(Some(End::NothingToGain))
+        Ok(self.collectives_end())
     }
 
     /// As many pairs as the budget holds.
     fn compare(&mut self) -> anyhow::Result<()> {
         let mut n_pairs = self.pairs;
-        while n_pairs > PAIRS_LEAST
-            && !self.fits(2 * (n_pairs - self.kept.state.pairs.len().min(n_pairs)))
-        {
+        let (n_sides, n_done) = (self.n_sides(), self.n_rounds());
+        while n_pairs > PAIRS_LEAST && !self.fits(n_sides * n_pairs.saturating_sub(n_done)) {
             n_pairs -= 1;
+        }
+        if !self.levers.is_empty() {
+            return self.compare_together(n_pairs);
         }
         let timed: Vec<Step> = schedule(n_pairs, 1)
             .into_iter()
@@ -304,7 +334,7 @@ impl Session {
     }
 
     /// What the tuner said in the jobs.
-    fn pass_on(&mut self) {
+    pub fn pass_on(&mut self) {
         for line in std::mem::take(&mut self.trials.said) {
             progress::tell(&line);
         }

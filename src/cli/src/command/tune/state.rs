@@ -17,6 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::{Comparison, Pair};
+use crate::together::Round;
 
 const SCHEMA: u32 = 1;
 const BYTES_MAX: u64 = 16 << 20;
@@ -42,6 +43,10 @@ pub struct State {
     pub batches: Vec<Batch>,
     /// The comparison after the last batch.
     pub pairs: Vec<Pair>,
+    /// The comparison of levers and collectives; where there are levers, the pairs are those of its collectives.
+    pub rounds: Vec<Round>,
+    /// Collectives are not worth tuning, so only the levers are.
+    pub collectives_are_over: bool,
     /// What its jobs said, with the choices.
     pub with: Vec<JobSummary>,
     /// Jobs that ran and are not listed any more.
@@ -158,7 +163,16 @@ impl State {
     }
 
     pub fn n_jobs(&self) -> usize {
-        self.n_jobs_before + self.accounts.len() + self.n_explored() + 2 * self.pairs.len()
+        self.n_jobs_before + self.accounts.len() + self.n_explored() + self.n_compared()
+    }
+
+    /// Jobs of the comparison.
+    fn n_compared(&self) -> usize {
+        let of_rounds = self.rounds.iter().map(|round| round.seconds.len());
+        match self.rounds.is_empty() {
+            true => 2 * self.pairs.len(),
+            false => of_rounds.sum(),
+        }
     }
 
     /// Jobs that explored, trained from or not.
@@ -168,7 +182,8 @@ impl State {
 
     /// Drops a comparison of choices that will be others.
     pub fn forget_pairs(&mut self) {
-        self.n_jobs_before += 2 * self.pairs.len();
+        self.n_jobs_before += self.n_compared();
+        self.rounds.clear();
         self.pairs.clear();
         self.with.clear();
     }

@@ -1,0 +1,216 @@
+//! Machines with a known truth: a program with arms of its own whose collectives are tuned in the same jobs.
+//!
+//! `cargo test --release -p colltune-models --test claims levers -- --nocapture` prints the figures.
+
+use colltune_models::levers::{Lever, LeverJudged, Row, drawn, judge};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_distr::{Distribution as _, StandardNormal};
+
+const SEEDS: u64 = 200;
+const JOBS: usize = 10;
+
+/// Logarithms of how much longer a job takes.
+struct Machine {
+    arms: Vec<f64>,
+    variants: Vec<f64>,
+    /// By arm and variant.
+    together: Vec<Vec<f64>>,
+    noise: f64,
+    /// Standard deviation of a step of the level from job to job.
+    drift: f64,
+}
+
+impl Machine {
+    fn new(effect: f64, together: f64, random: &mut StdRng) -> Machine {
+        let mut normal = |deviation: f64| -> f64 {
+            let value: f64 = StandardNormal.sample(random);
+            deviation * value
+        };
+        let mut some = |n: usize, deviation: f64| (0..n).map(|_| normal(deviation)).collect();
+        Machine {
+            arms: some(5, effect),
+            variants: some(4, 0.05),
+            together: (0..5).map(|_| some(4, together)).collect(),
+            noise: 0.01,
+            drift: 0.005,
+        }
+    }
+
+    fn log_time(&self, arm: usize, variant: usize) -> f64 {
+        self.arms[arm] + self.variants[variant] + self.together[arm][variant]
+    }
+
+    /// How much longer than with the best pair a job takes.
+    fn loss(&self, arm: usize, variant: usize) -> f64 {
+        let all = (0..self.arms.len()).flat_map(|arm| (0..4).map(move |variant| (arm, variant)));
+        let least = all.map(|(arm, variant)| self.log_time(arm, variant));
+        (self.log_time(arm, variant) - least.fold(f64::INFINITY, f64::min)).exp() - 1.0
+    }
+}
+
+/// What ten jobs taught: of the lever, and which variant their calls found to be the fastest.
+///
+/// A job draws one arm, and its calls draw variants: at first all of them, later mostly those that were fast with the
+/// arms that ran (a split plot). Their times are of many calls, so only the interaction keeps them from the truth.
+fn tuned(machine: &Machine, seed: u64) -> (LeverJudged, usize) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let lever = Lever {
+        n_arms: machine.arms.len(),
+        n_offered: machine.arms.len(),
+        before: None,
+    };
+    let (mut rows, mut level, mut judged) = (Vec::new(), 0.0, judge(&[lever], &[], seed));
+    let mut calls = vec![(0.0, 0.0); 4];
+    let mut shares = vec![0.25; 4];
+    for job in 0..JOBS {
+        let arm = match job {
+            0 => 0, // It says how long a job takes.
+            _ => drawn(&judged[0].shares, random.random()),
+        };
+        let mut time = 0.0;
+        for variant in 0..4 {
+            time += shares[variant] * machine.log_time(arm, variant).exp();
+            let noise: f64 = StandardNormal.sample(&mut random);
+            calls[variant].0 += shares[variant]
+                * (machine.log_time(arm, variant) - machine.arms[arm] + 0.003 * noise);
+            calls[variant].1 += shares[variant];
+        }
+        let (step, noise): (f64, f64) = (
+            StandardNormal.sample(&mut random),
+            StandardNormal.sample(&mut random),
+        );
+        level += machine.drift * step;
+        rows.push(Row {
+            block: usize::from(job > 0),
+            arms: vec![arm],
+            log_time: time.ln() + level + machine.noise * noise,
+        });
+        judged = judge(&[lever], &rows, seed);
+        let found = |variant: usize| calls[variant].0 / calls[variant].1;
+        let fastest = (0..4)
+            .min_by(|&a, &b| found(a).total_cmp(&found(b)))
+            .unwrap();
+        shares = (0..4)
+            .map(|variant| if variant == fastest { 0.7 } else { 0.1 })
+            .collect();
+    }
+    let variant = (0..4)
+        .max_by(|&a, &b| shares[a].total_cmp(&shares[b]))
+        .unwrap();
+    (judged.remove(0), variant)
+}
+
+/// How many seeds end within 3 % of the best pair.
+fn within(together: f64) -> u64 {
+    let loss = |seed: u64| {
+        let machine = Machine::new(0.1, together, &mut StdRng::seed_from_u64(seed));
+        let (lever, variant) = tuned(&machine, 1000 + seed);
+        machine.loss(lever.best, variant)
+    };
+    let mut losses: Vec<f64> = (0..SEEDS).map(loss).collect();
+    losses.sort_unstable_by(f64::total_cmp);
+    let within = losses.iter().filter(|loss| **loss <= 0.03).count();
+    let at = |share: f64| 100.0 * losses[(share * (SEEDS - 1) as f64) as usize];
+    println!(
+        "5 arms (10 %) x 4 variants (5 %), interaction {:.0} %, {JOBS} jobs: {within} of {SEEDS} seeds within 3 % of the \
+         best pair; loss: median {:.1} %, 95th percentile {:.1} %, most {:.1} %",
+        100.0 * together,
+        at(0.5),
+        at(0.95),
+        at(1.0)
+    );
+    within as u64
+}
+
+#[test]
+fn after_ten_jobs_the_pair_is_within_3_percent_of_the_best_in_95_of_100_seeds() {
+    assert!(within(0.01) * 100 >= 95 * SEEDS);
+    // Main effects are all that is learned, so a larger interaction costs more.
+    assert!(within(0.02) * 100 >= 85 * SEEDS);
+}
+
+#[test]
+fn a_lever_without_effect_keeps_its_first_arm_and_is_said_to_have_none() {
+    let (mut kept, mut none) = (0, 0);
+    for seed in 0..SEEDS {
+        let machine = Machine::new(0.0, 0.0, &mut StdRng::seed_from_u64(seed));
+        let (lever, _) = tuned(&machine, 2000 + seed);
+        kept += u64::from(lever.best == 0);
+        none += u64::from(lever.has_no_effect());
+    }
+    println!(
+        "5 equal arms, {JOBS} jobs: the first is kept in {kept} of {SEEDS} seeds, and none said to differ in {none}"
+    );
+    assert!(kept * 100 >= 98 * SEEDS, "{kept}");
+    assert!(none * 100 >= 90 * SEEDS, "{none}");
+}
+
+#[test]
+fn levers_are_learned_together_and_a_wild_job_and_another_way_of_timing_change_nothing() {
+    let mut random = StdRng::seed_from_u64(7);
+    let levers = [3, 2].map(|n_arms| Lever {
+        n_arms,
+        n_offered: n_arms,
+        before: None,
+    });
+    let truth = [vec![0.0, -0.2, 0.1], vec![0.0, 0.0]];
+    let row = |job: usize, random: &mut StdRng| {
+        let noise: f64 = StandardNormal.sample(random);
+        let arms = vec![job % 3, (job / 3) % 2];
+        let block = usize::from(job % 4 == 0);
+        let wild = if job == 5 { 1.0 } else { 0.0 };
+        let log_time = truth[0][arms[0]] + truth[1][arms[1]] + 0.5 * block as f64 + wild;
+        Row {
+            log_time: log_time + 0.01 * noise,
+            block,
+            arms,
+        }
+    };
+    let rows: Vec<Row> = (0..24).map(|job| row(job, &mut random)).collect();
+    let judged = judge(&levers, &rows, 1);
+    assert_eq!((judged[0].best, judged[1].best), (1, 0));
+    assert!(judged[1].has_no_effect() && !judged[0].has_no_effect());
+    let gain = judged[0].contrasts[1];
+    assert!((gain.gain - 0.2f64.exp()).abs() < 0.03, "{gain:?}");
+    assert!(gain.lo < 0.2f64.exp() && gain.hi > 0.2f64.exp(), "{gain:?}");
+    assert!(judged[0].contrasts[2].hi < 1.0);
+    assert!(judged.iter().all(|one| one.is_settled));
+    assert_eq!(judge(&levers, &rows, 1), judged);
+}
+
+#[test]
+fn each_arm_has_its_turn_what_is_not_offered_is_never_drawn_and_what_was_chosen_stays() {
+    let lever = |before| Lever {
+        n_arms: 4,
+        n_offered: 3,
+        before,
+    };
+    let none = judge(&[lever(None)], &[], 1).remove(0);
+    assert_eq!(none.shares, [1.0 / 3.0; 3]);
+    let row = |arm: usize, log_time: f64| Row {
+        block: 0,
+        arms: vec![arm],
+        log_time,
+    };
+    let two = [row(0, 0.0), row(3, -1.0)];
+    assert_eq!(judge(&[lever(None)], &two, 1)[0].shares, [0.0, 0.5, 0.5]);
+    // Arm 1 is as fast as arm 2, and both are faster than arm 0.
+    let rows: Vec<Row> = (0..12)
+        .map(|job| {
+            row(
+                job % 4,
+                [0.0, -0.1, -0.1, -1.0][job % 4] + 0.003 * (job % 5) as f64,
+            )
+        })
+        .collect();
+    for before in [1, 2] {
+        let judged = judge(&[lever(Some(before))], &rows, 1).remove(0);
+        assert_eq!(judged.best, before);
+        assert_eq!(judged.shares.len(), 3);
+        assert!(judged.shares[0] >= 0.1 - 1e-6, "{:?}", judged.shares);
+    }
+    // One run is not enough.
+    let fast = [row(0, 0.0), row(0, 0.0), row(1, -1.0)];
+    assert_eq!(judge(&[lever(None)], &fast, 1)[0].best, 0);
+}

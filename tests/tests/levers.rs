@@ -1,0 +1,150 @@
+//! `--lever`: a program's own options, drawn, learned, chosen and compared by the command.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use colltune_core::levers::Arms;
+use colltune_db::{Database, runs};
+use colltune_tests::{Mpi, colltune, folder, program, target_folder};
+
+struct Line {
+    mpi: Mpi,
+    scratch: tempfile::TempDir,
+}
+
+impl Line {
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    fn run(&self, options: &[&str], last: &[&str]) -> Output {
+        let mut command = Command::new("timeout");
+        command.args(["-k", "5", "300"]).arg(colltune());
+        command.arg(options[0]).arg("--db").arg(self.path("db"));
+        command
+            .args(&options[1..])
+            .arg("--")
+            .arg(self.mpi.launcher());
+        if self.mpi.is_openmpi() {
+            command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
+        }
+        command.args(["-n", "2"]).arg(program(self.mpi, "paused"));
+        command.args(last);
+        command
+            .env("COLLTUNE_LIB", target_folder())
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .envs(self.mpi.variables())
+            .stdin(Stdio::null());
+        command.output().expect("timeout starts")
+    }
+
+    /// Arms of the jobs that ran, in order.
+    fn log(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path("log")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+#[track_caller]
+fn exits(output: &Output, code: i32, parts: &[&str]) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    for part in parts {
+        assert!(said.contains(part), "{part:?} is missing: {said}");
+    }
+}
+
+fn ledger(db: &Path) -> Vec<(String, Arms, bool)> {
+    let db = Database::open(db).unwrap();
+    let runs = runs::all(&db, &mut Vec::new()).into_iter();
+    let told = runs.map(|run| (run.mode, run.levers, run.whole_s.is_some()));
+    told.collect()
+}
+
+/// One arm makes the program sleep for 2 s, the other for none.
+#[test]
+fn the_fast_arm_is_learned_kept_in_the_ledger_run_and_compared() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let line = Line {
+        mpi,
+        scratch: folder(),
+    };
+    let log = line.path("log").display().to_string();
+    let last = ["{pause}", &*log, "{braces}"];
+    let lever = ["--lever", "pause=2000,0"];
+    let tuned = line.run(
+        &["tune", "--no-calibration", "-n", "3", lever[0], lever[1]],
+        &last,
+    );
+    exits(
+        &tuned,
+        0,
+        &[
+            "Going on with the levers alone",
+            "Lever pause: 0 is chosen, ",
+            "neither",
+            "From now on: colltune run --db ",
+            "--lever pause=2000,0 -- ",
+        ],
+    );
+    let ran = line.log();
+    assert_eq!(ran[0], "2000", "the first arm is what runs today");
+    for (mode, levers, is_whole) in ledger(&line.path("db")) {
+        assert!(
+            levers["pause"] == "0" || levers["pause"] == "2000",
+            "{mode}: {levers:?}"
+        );
+        assert!(is_whole, "{mode}");
+    }
+    let bare = ledger(&line.path("db"));
+    assert_eq!(bare.iter().filter(|run| run.0 == "bare").count(), 6);
+    let exploits = line.run(&["run", "--mode", "exploit", lever[0], lever[1]], &last);
+    exits(&exploits, 0, &["lever pause: 0 (chosen)"]);
+    assert_eq!(line.log().last().unwrap(), "0");
+    // Arms are known by name: another order, and one more.
+    let other = ["run", "--mode", "exploit", "--lever", "pause=3000,2000,0"];
+    exits(&line.run(&other, &last), 0, &["lever pause: "]);
+    let compared = line.run(&["compare", "-n", "3", "--lever", "pause=0"], &last);
+    exits(
+        &compared,
+        0,
+        &["With the arm 0 of pause instead of 2000 the program is faster"],
+    );
+}
+
+#[test]
+fn a_job_that_fails_says_nothing_of_its_arm_and_a_lever_that_changes_nothing_is_refused() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let line = Line {
+        mpi,
+        scratch: folder(),
+    };
+    let log = line.path("log").display().to_string();
+    let last = ["{pause}", &*log, "0"];
+    let tuned = line.run(&["tune", "--no-calibration", "--lever", "pause=0,1"], &last);
+    exits(&tuned, 1, &["exit code 7", "with pause=0"]);
+    let told = ledger(&line.path("db"));
+    assert!(told.iter().all(|run| run.1.is_empty()), "{told:?}");
+    for (options, part) in [
+        (
+            &["tune", "--lever", "pase=0,1"][..],
+            "write {pase} where its arm belongs",
+        ),
+        (&["tune", "--lever", "pause=0"], "nothing to choose"),
+        (&["tune", "--lever", "pause=0,0"], "the arm 0 stands twice"),
+        (&["run", "--lever", "pause"], "NAME=ARM"),
+        (
+            &["run", "--lever", "pause=1", "--lever", "pause=2"],
+            "stands twice",
+        ),
+        (&["compare", "--lever", "pause=1"], "pause=FIRST,1"),
+    ] {
+        exits(&line.run(options, &last), 2, &[part]);
+    }
+}
