@@ -142,7 +142,16 @@ fn judged_of(lever: &Lever, runs: Vec<usize>, draws: &[Vec<f64>]) -> LeverJudged
         few.collect()
     };
     let never = unseen(1);
-    let shares = match never.len() {
+    // What looks fastest after one run is run again before anything is drawn.
+    let fastest = arms
+        .clone()
+        .min_by(|&a, &b| mean(&costs, a).total_cmp(&mean(&costs, b)));
+    let again = fastest.filter(|&arm| runs[arm] < RUNS_LEAST);
+    let turn = match never.is_empty() {
+        true => again.into_iter().collect(),
+        false => never.clone(),
+    };
+    let shares = match turn.len() {
         0 => allocate(&Race {
             draws: &costs,
             drawable: &drawable,
@@ -153,8 +162,8 @@ fn judged_of(lever: &Lever, runs: Vec<usize>, draws: &[Vec<f64>]) -> LeverJudged
             exploring: Exploring::Open,
             explore_total: 1.0,
         }),
-        n_never => {
-            let share = |arm| f64::from(u8::from(never.contains(&arm))) / n_never as f64;
+        n_turn => {
+            let share = |arm| f64::from(u8::from(turn.contains(&arm))) / n_turn as f64;
             arms.clone().map(share).collect()
         }
     };
@@ -167,19 +176,24 @@ fn judged_of(lever: &Lever, runs: Vec<usize>, draws: &[Vec<f64>]) -> LeverJudged
     }
 }
 
+/// The mean of an arm's effect.
+fn mean(costs: &[Vec<f64>], arm: usize) -> f64 {
+    let effects = costs.iter().map(|costs| costs[arm].ln());
+    effects.sum::<f64>() / costs.len() as f64
+}
+
 fn best(lever: &Lever, runs: &[usize], costs: &[Vec<f64>]) -> usize {
     let n = costs.len() as f64;
     let faster = |one: usize, other: usize, share: f64| {
         let is_faster = |costs: &&Vec<f64>| costs[one] < share * costs[other];
         costs.iter().filter(is_faster).count() as f64 / n
     };
-    let mean = |arm: usize| costs.iter().map(|costs| costs[arm].ln()).sum::<f64>() / n;
     let is_known = |arm: &usize| runs[*arm] >= RUNS_LEAST;
     let stays =
         |arm: &usize| *arm < lever.n_offered && is_known(arm) && faster(*arm, 0, 1.0) > 1.0 - STAYS;
     let kept = lever.before.filter(stays).unwrap_or(0);
     let known = (0..lever.n_offered).filter(is_known);
-    let least = known.min_by(|&a, &b| mean(a).total_cmp(&mean(b)));
+    let least = known.min_by(|&a, &b| mean(costs, a).total_cmp(&mean(costs, b)));
     let least = least.unwrap_or(kept);
     let (share, sure) = match kept {
         0 => (1.0 - GAIN_LEAST, SURE),
