@@ -1,4 +1,4 @@
-// paused MILLISECONDS LOG [FAILS]: rank 0 adds MILLISECONDS to LOG and sleeps for so long between two barriers; it fails
+// paused MILLISECONDS LOG [FAILS]: rank 0 adds MILLISECONDS to LOG, and all ranks sleep for so long between two barriers; it fails
 // with exit code 7 where FAILS is the same word.
 #include <mpi.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@ int main(int argc, char **argv) {
     if (rank == 0) {
         FILE *log = fopen(argv[2], "a");
         if (!log || fprintf(log, "%s\n", argv[1]) < 0 || fclose(log)) return 2;
-        usleep(1000 * atoi(argv[1]));
     }
+    usleep(1000 * atoi(argv[1]));
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     return argc > 3 && !strcmp(argv[3], argv[1]) ? 7 : 0;

@@ -63,7 +63,7 @@ fn ledger(db: &Path) -> Vec<(String, Arms, bool)> {
     told.collect()
 }
 
-/// One arm makes the program sleep for 2 s, the other for none.
+/// One arm makes the program sleep for a second, the other for none.
 #[test]
 fn the_fast_arm_is_learned_kept_in_the_ledger_run_and_compared() {
     let Some(mpi) = Mpi::OpenMpi.installed() else {
@@ -75,7 +75,7 @@ fn the_fast_arm_is_learned_kept_in_the_ledger_run_and_compared() {
     };
     let log = line.path("log").display().to_string();
     let last = ["{pause}", &*log, "{braces}"];
-    let lever = ["--lever", "pause=2000,0"];
+    let lever = ["--lever", "pause=1000,0"];
     let tuned = line.run(
         &["tune", "--no-calibration", "-n", "3", lever[0], lever[1]],
         &last,
@@ -88,14 +88,14 @@ fn the_fast_arm_is_learned_kept_in_the_ledger_run_and_compared() {
             "Lever pause: 0 is chosen, ",
             "neither",
             "From now on: colltune run --db ",
-            "--lever pause=2000,0 -- ",
+            "--lever pause=1000,0 -- ",
         ],
     );
     let ran = line.log();
-    assert_eq!(ran[0], "2000", "the first arm is what runs today");
+    assert_eq!(ran[0], "1000", "the first arm is what runs today");
     for (mode, levers, is_whole) in ledger(&line.path("db")) {
         assert!(
-            levers["pause"] == "0" || levers["pause"] == "2000",
+            levers["pause"] == "0" || levers["pause"] == "1000",
             "{mode}: {levers:?}"
         );
         assert!(is_whole, "{mode}");
@@ -106,13 +106,13 @@ fn the_fast_arm_is_learned_kept_in_the_ledger_run_and_compared() {
     exits(&exploits, 0, &["lever pause: 0 (chosen)"]);
     assert_eq!(line.log().last().unwrap(), "0");
     // Arms are known by name: another order, and one more.
-    let other = ["run", "--mode", "exploit", "--lever", "pause=3000,2000,0"];
+    let other = ["run", "--mode", "exploit", "--lever", "pause=3000,1000,0"];
     exits(&line.run(&other, &last), 0, &["lever pause: "]);
     let compared = line.run(&["compare", "-n", "3", "--lever", "pause=0"], &last);
     exits(
         &compared,
         0,
-        &["With the arm 0 of pause instead of 2000 the program is faster"],
+        &["With the arm 0 of pause instead of 1000 the program is faster"],
     );
 }
 
