@@ -84,11 +84,10 @@ fn the_fast_arm_is_learned_kept_in_the_ledger_run_and_compared() {
         &tuned,
         0,
         &[
-            "Going on with the levers alone",
             "Lever pause: 0 is chosen, ",
             "neither",
-            "From now on: colltune run --db ",
-            "--lever pause=1000,0 -- ",
+            "From now on: mpirun",
+            "{braces}",
         ],
     );
     let ran = line.log();

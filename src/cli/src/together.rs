@@ -93,6 +93,9 @@ pub fn is_faster(rounds: &[Round]) -> bool {
 
 /// The 95 % interval of how many times as fast the levers alone make it.
 pub fn levers(rounds: &[Round]) -> (f64, f64) {
+    if rounds.is_empty() {
+        return (0.0, f64::INFINITY);
+    }
     let (low, _, high) = ratio(rounds, |times| (times[0] / times[1]).ln());
     (low, high)
 }

@@ -17,6 +17,7 @@ use crate::command::train::counted;
 use crate::command::verdict::{Judged, Vetoed};
 use crate::comparison::{Account, Comparison, Verdict, seconds};
 use crate::together::Round;
+use colltune_launch::levers::filled;
 use colltune_output::failure::Stopped;
 use colltune_output::{json, print};
 
@@ -147,7 +148,11 @@ pub fn report(session: &Session, end: End, judged: &Judged) -> anyhow::Result<()
         );
     }
     if is_slower(state.comparison().as_ref()) {
-        return print(&(text + &judged.text() + &refuted(&tables(&session.db))));
+        let alone = match crate::together::levers(&state.rounds).0 > 1.0 {
+            true => format!("The levers alone gain: {}\n", plain(session)),
+            false => String::new(),
+        };
+        return print(&(text + &judged.text() + &refuted(&tables(&session.db)) + &alone));
     }
     text += &judged.text();
     let written = export::every(session.db.root(), &tables(&session.db))?;
@@ -176,7 +181,15 @@ pub fn report(session: &Session, end: End, judged: &Judged) -> anyhow::Result<()
         true => "From now on",
         false => "No gain is shown, so run the program as before; what was chosen runs by",
     };
-    text += &format!("{advice}: {}\n", exploit(session));
+    let line = match state
+        .rounds
+        .first()
+        .is_some_and(|round| round.seconds.len() == 2)
+    {
+        true => plain(session),
+        false => exploit(session),
+    };
+    text += &format!("{advice}: {line}\n");
     print(&text)
 }
 
@@ -196,6 +209,16 @@ fn refuted(tables: &Path) -> String {
         text += "No tables were written.\n";
     }
     text + "Run the program as before; the same line of `colltune tune` tries variants anew.\n"
+}
+
+/// The line with the arms that are chosen, without colltune.
+fn plain(session: &Session) -> String {
+    let chosen = lever::chosen(&session.levers, &session.learned());
+    let line = filled(&session.trials.line, &chosen);
+    let line: Vec<_> = (line.iter())
+        .map(|word| quoted(&word.to_string_lossy()).to_string())
+        .collect();
+    line.join(" ")
 }
 
 /// The line that runs what was chosen.

@@ -1,9 +1,11 @@
 //! A tuning's levers: what was learned of them, and the comparison at its end.
 
+use colltune_core::catalogue;
 use colltune_core::request::Mode;
 use colltune_models::levers::LeverJudged;
 
 use super::session::Session;
+use super::state::Choice;
 use crate::command::lever;
 use crate::together::Round;
 
@@ -17,7 +19,11 @@ impl Session {
     }
 
     pub fn n_sides(&self) -> usize {
-        match self.levers.is_empty() || self.kept.state.collectives_are_over {
+        let state = &self.kept.state;
+        // The default beside itself is no comparison.
+        let is_other = |choice: &Choice| !catalogue::is_default(&choice.best);
+        let has_other = !state.collectives_are_over && state.choices().iter().any(is_other);
+        match self.levers.is_empty() || !has_other {
             true => 2,
             false => 4,
         }
