@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 pub enum Mechanism {
     /// Runs that disagree as a whole weigh less.
     Calmness,
+    /// Calls of a variant are as noisy as means of its runs show.
+    CallNoise,
     /// Intervals are wider where few runs tell the variance.
     StudentInflation,
     /// Rates of stalls and who provokes them are told apart in turns.
@@ -23,8 +25,9 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    pub const ALL: [Mechanism; 7] = [
+    pub const ALL: [Mechanism; 8] = [
         Mechanism::Calmness,
+        Mechanism::CallNoise,
         Mechanism::StudentInflation,
         Mechanism::StallRounds,
         Mechanism::GaussianProcess,
@@ -36,6 +39,7 @@ impl Mechanism {
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::Calmness => "calmness",
+            Mechanism::CallNoise => "call noise",
             Mechanism::StudentInflation => "Student inflation",
             Mechanism::StallRounds => "EM of stalls",
             Mechanism::GaussianProcess => "Gaussian process",

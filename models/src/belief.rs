@@ -36,10 +36,10 @@ use stalls::{Common, Count};
 /// that guess counts.
 const BETWEEN_GUESS: f64 = 0.1;
 const BETWEEN_PRIOR: f64 = 3.0;
-/// How often the variance between runs and how calm each run is are found from each other.
-const CALM_ROUNDS: usize = 4;
 /// Degrees of freedom by which a cell leans on the others.
 const CELL_PRIOR: f64 = 30.0;
+/// How often the variance between runs and how calm each run is are found from each other.
+const CALM_ROUNDS: usize = 4;
 /// Points that say before any data that predictions are as wrong as they claim.
 const MISFIT_PRIOR: f64 = 10.0;
 /// What is guessed of the share of a prediction's error that all variants of a cell have in common, as products of
@@ -193,16 +193,27 @@ impl Estimated {
     }
 
     /// Estimates for intervals and for far tails.
-    fn fits(&self, between: f64, freedom: f64) -> [Fit; 2] {
-        let sample = self.observed.sample();
+    fn fits(&mut self, between: f64, freedom: f64) -> [Fit; 2] {
+        let observed = &mut self.observed;
+        let rough = observed.fit(between);
+        let sample = observed.sample();
         let excess = |variance: f64| {
-            let of_runs = sample.fit(variance).residuals.of_runs;
-            (of_runs.squares + CELL_PRIOR * between / variance) / (of_runs.expected + CELL_PRIOR)
+            let fit = sample.fit(variance).residuals.of_runs;
+            (fit.squares + CELL_PRIOR * between / variance) / (fit.expected + CELL_PRIOR)
         };
         let own = Observed::honest(root(excess, 1.0, 1e-6, 4.0));
-        let of_runs = self.observed.fit(between).residuals.of_runs.freedom();
+        let of_runs = rough.residuals.of_runs.freedom();
         let freedom = freedom.min(CELL_PRIOR + of_runs).max(1.0);
-        [0.025, TAIL].map(|tail| self.observed.fit(own * wider(freedom, tail).powi(2)))
+        let noisier = observed.noisier.clone();
+        [0.025, TAIL].map(|tail| {
+            let noises = noisier.iter().zip(&observed.noise_freedom);
+            // Where the scatter within runs and that between them agree, the noise is known.
+            let surely = |(noisier, &freedom): (&f64, &f64)| {
+                1.0 + (noisier - 1.0) * wider(freedom, tail).powi(2)
+            };
+            observed.noisier = noises.map(surely).collect();
+            observed.fit(own * wider(freedom, tail).powi(2))
+        })
     }
 
     /// By the cell's variants what its own data say.

@@ -39,8 +39,8 @@ use channel::Channel;
 pub use channel::OpenChannel;
 use endpoint::Endpoint;
 use places::ScheduledCall;
-pub use schedules::Schedules;
 use schedules::{Buffers, Key, Programs};
+pub use schedules::{Need, Schedules};
 
 /// Opens the channel of a communicator. Collective at the first call that needs it; the answer is
 /// the same on all ranks.
@@ -77,13 +77,6 @@ enum Found {
     NoRoom,
     /// Not even to note it.
     NoMemory,
-}
-
-/// What a rank's calls of a class need of a schedule: scratch memory, and a program of so many bytes.
-#[derive(Clone, Copy, Default)]
-pub struct Need {
-    pub demand: Demand,
-    pub program: u64,
 }
 
 /// What a rank has found out alone.
@@ -232,7 +225,9 @@ pub fn has_room(
         need.demand = need.demand.max(call.demand_in_class());
         need.program = need.program.max(call.program.bytes());
     }
-    schedules.has_room(User::Schedule, need.demand).then_some(need)
+    schedules
+        .has_room(User::Schedule, need.demand)
+        .then_some(need)
 }
 
 fn run_call(call: &ScheduledCall, watch: &mut impl Overlap) -> Result<(), c_int> {

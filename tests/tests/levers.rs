@@ -101,7 +101,7 @@ fn the_fast_arm_is_learned_kept_in_the_ledger_run_and_compared() {
     let ledger = line.ledger();
     for job in &ledger {
         let arms = job["levers"].as_str().expect("a text");
-        assert!(["pause=0", "pause=2000"].contains(&arms), "{job}");
+        assert!(["pause=0", "pause=1000"].contains(&arms), "{job}");
         assert!(job["wall_s"].is_number(), "{job}");
     }
     assert_eq!(ledger.iter().filter(|job| job["mode"] == "bare").count(), 6);

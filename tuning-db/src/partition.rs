@@ -23,6 +23,7 @@ use crate::folder::Folder;
 use crate::table::{self, Column, Kind, Table, Values};
 use crate::write;
 
+pub use rewrite::standing;
 pub(crate) use rewrite::{join_small, remove_jobs};
 
 const TRACES_KEY: &str = "colltune.traces";
@@ -138,14 +139,6 @@ pub(crate) fn footers(folder: &Path, warnings: &mut Vec<String>) -> Result<Foote
         }
     }
     unreachable!("the last look counts")
-}
-
-/// As [`footers`], each record once: without the partitions whose records another one holds, too, as while small ones are
-/// joined.
-///
-/// Errors: as [`list`].
-pub fn standing(folder: &Path, warnings: &mut Vec<String>) -> Result<Footers, DbError> {
-    Ok(rewrite::standing(footers(folder, warnings)?))
 }
 
 /// Publishes a partition; returns where, and what it holds. Its name begins with the time of its first run and ends

@@ -21,6 +21,8 @@ use residuals::{Residuals, Weighed, level, total};
 const CALLS_ENOUGH: f64 = 8.0;
 /// Degrees of freedom of the distribution of what disturbs a whole run.
 const RUN_FREEDOM: f64 = 4.0;
+/// Degrees of freedom by which the noise of a variant's calls, as means of runs show it, leans on that of all variants.
+const WILDNESS_PRIOR: f64 = 24.0;
 
 /// So many groups of a cell tell what variances are.
 const GROUPS_ENOUGH: usize = 2000;
@@ -53,6 +55,12 @@ pub struct Observed {
     pub n_groups: usize,
     /// By arm, whether it is linked to the default.
     pub linked: Vec<bool>,
+    /// By arm, what the noise of its calls is multiplied with; at least 1.
+    pub noisier: Vec<f64>,
+    /// By arm, the degrees of freedom with which its noise is known.
+    pub noise_freedom: Vec<f64>,
+    /// By arm, the noise of a call as the scatter within runs has it, and the degrees of freedom of that.
+    within: Vec<(f64, f64)>,
 }
 
 /// Estimates of the linked arms but the default, which is arm 0.
@@ -114,11 +122,15 @@ impl Observed {
             n_groups,
             variants.first() == Some(&0),
         );
+        let ones = vec![1.0; variants.len()];
         Observed {
             variants,
             observations,
             n_groups,
             linked,
+            noise_freedom: vec![WILDNESS_PRIOR; ones.len()],
+            noisier: ones,
+            within: noise.within(),
         }
     }
 
@@ -139,6 +151,9 @@ impl Observed {
             n_groups: self.n_groups.div_ceil(step),
             variants: self.variants.clone(),
             linked: self.linked.clone(),
+            noisier: self.noisier.clone(),
+            noise_freedom: self.noise_freedom.clone(),
+            within: self.within.clone(),
         })
     }
 
@@ -169,11 +184,12 @@ impl Observed {
         let mut groups: Vec<Vec<Weighed>> = vec![Vec::new(); self.n_groups];
         for one in self.observations.iter().filter(|one| self.linked[one.arm]) {
             let of_run = between * one.shapes / one.calm;
-            let variance = of_run + one.noise;
+            let noise = one.noise * self.noisier[one.arm];
+            let variance = of_run + noise;
             groups[one.group].push(Weighed {
                 arm: one.arm,
                 // The logarithm of a mean of few lies below the logarithm of the expectation.
-                mean: one.mean + one.noise.min(0.5) / 2.0,
+                mean: one.mean + noise.min(0.5) / 2.0,
                 weight: one.weight / variance,
                 of_run: of_run / variance,
                 tells: one.tells,
@@ -185,16 +201,40 @@ impl Observed {
     }
 
     /// Learns how calm each run is, as of a multivariate t-distribution: what disturbs a run as a whole is not in its
-    /// calls' noise. Source: Lange, Little & Taylor, J. Am. Stat. Assoc. 84, 1989.
+    /// calls' noise. Source: Lange, Little & Taylor, J. Am. Stat. Assoc. 84, 1989. And how noisy the calls of each
+    /// variant are, of which single calls, one or two a run, tell nothing but by the means of runs.
     pub fn calm(&mut self, fit: &Fit) {
-        if !has(Mechanism::Calmness) {
-            return;
-        }
         for one in &mut self.observations {
             let Sum {
                 squares, expected, ..
             } = fit.residuals.by_group[one.group];
-            one.calm = (RUN_FREEDOM + expected) / (RUN_FREEDOM + squares / one.calm);
+            if has(Mechanism::Calmness) {
+                one.calm = (RUN_FREEDOM + expected) / (RUN_FREEDOM + squares / one.calm);
+            }
+        }
+        if !has(Mechanism::CallNoise) {
+            return;
+        }
+        // By arm, its freedom within and between runs, and the sum of squares.
+        let own = |arm: usize| {
+            let of_calls = fit.residuals.of_calls[arm];
+            let within = self.within[arm].1;
+            let squares = within + self.noisier[arm] * of_calls.squares;
+            (within + of_calls.expected, squares)
+        };
+        let own: Vec<(f64, f64)> = (0..self.noisier.len()).map(own).collect();
+        // Every variant counts alike, however much more often some ran, and what the scatter within runs says as one.
+        let known = self.within.iter().map(|(noise, _)| noise);
+        let (mut sum, mut total) = (known.sum::<f64>() / self.within.len().max(1) as f64, 1.0);
+        for ((freedom, squares), (noise, _)) in own.iter().zip(&self.within) {
+            sum += noise * squares / (freedom + WILDNESS_PRIOR);
+            total += freedom / (freedom + WILDNESS_PRIOR);
+        }
+        let all = sum / total;
+        for (arm, (freedom, squares)) in own.into_iter().enumerate() {
+            let squares = squares + WILDNESS_PRIOR * all / self.within[arm].0;
+            self.noise_freedom[arm] = freedom + WILDNESS_PRIOR;
+            self.noisier[arm] = (squares / self.noise_freedom[arm]).max(1.0);
         }
     }
 

@@ -12,12 +12,18 @@ use colltune_core::algorithm::schedule::{Case, Step};
 use colltune_core::catalogue::Scheduled;
 use colltune_core::decide::rooms::Rooms;
 
-use super::Need;
 use super::channel::{Channel, OpenChannel};
 use crate::arguments::{Members, View};
 use crate::limits::Reservation;
 use crate::scratch::{Demand, Promise, User};
 use crate::world::World;
+
+/// What a rank's calls of a class need of a schedule: scratch memory, and a program of so many bytes.
+#[derive(Clone, Copy, Default)]
+pub struct Need {
+    pub demand: Demand,
+    pub program: u64,
+}
 
 /// What hangs on a communicator for our own algorithms.
 pub struct Schedules {

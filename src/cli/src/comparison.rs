@@ -12,10 +12,28 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
-use colltune_launch::trial::{Way, summary};
+use colltune_launch::trial::{Done, Ended, Trials, Way, interrupted, summary};
+use colltune_output::failure::Stopped;
 
 /// From so many pairs on, the time in collectives without tuning is taken before, amid and after them.
 const PAIRS_TO_ACCOUNT_AGAIN: usize = 4;
+
+/// One trial, whose failure is told with its exit code and what it said last.
+pub fn tried(trials: &mut Trials, way: Way, how: &str) -> anyhow::Result<Done> {
+    let with: Vec<String> = (trials.arms.iter())
+        .map(|(name, arm)| format!(", with {name}={arm}"))
+        .collect();
+    let how = how.to_owned() + &with.concat();
+    trials.run(way, &mut || ()).map_err(|ended| match ended {
+        Ended::Interrupted(signal) => interrupted(signal),
+        Ended::TimedOut(_) => anyhow::Error::new(Stopped {
+            message: format!("failed to finish a run {how}: {ended} (--timeout)"),
+            code: 124,
+        }),
+        Ended::NotStarted(error) => error,
+        failed => anyhow::anyhow!("finish a run {how}: {failed}"),
+    })
+}
 
 /// The two sides of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,8 +12,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
-use crate::command::compare::tried;
-use crate::comparison::{Pair, Side, seconds};
+use crate::comparison::{Pair, Side, seconds, tried};
 
 const SIDES: [&str; 4] = ["neither", "levers", "collectives", "both"];
 

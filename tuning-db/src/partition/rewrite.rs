@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Footers, Held, TRACES_KEY, columns, held_by, publish_table, unreadable};
+use super::{Footers, Held, TRACES_KEY, columns, footers, held_by, publish_table, unreadable};
 use crate::check_word::check_word;
 use crate::database::{Database, DbError, at};
 use crate::folder::parts;
@@ -184,11 +184,15 @@ fn week(path: &Path) -> Option<u64> {
     Some(since.map_or(0, |since| since.as_secs() / WEEK_S))
 }
 
-/// The partitions that no other one stands for: each record that is there is in them once.
-pub(crate) fn standing(mut footers: Footers) -> Footers {
+/// As [`footers`], each record once: without the partitions whose records another one holds, too, as while small ones are
+/// joined.
+///
+/// Errors: as [`list`].
+pub fn standing(folder: &Path, warnings: &mut Vec<String>) -> Result<Footers, DbError> {
+    let mut footers = footers(folder, warnings)?;
     let past = superseded(&footers);
     footers.retain(|path, _| !past.contains(path));
-    footers
+    Ok(footers)
 }
 
 /// The partitions of which another one holds every trace.
@@ -267,7 +271,7 @@ mod tests {
     /// What a reader finds, by trace: some numbers and some words.
     fn records(db: &Database) -> Vec<(Held, Vec<String>)> {
         let mut all = Vec::new();
-        let found = super::super::standing(&db.data(LIBRARY), &mut Vec::new()).unwrap();
+        let found = standing(&db.data(LIBRARY), &mut Vec::new()).unwrap();
         for path in found.keys() {
             let (held, columns) = read(path).unwrap();
             let mut rows = 0..columns.call.len();

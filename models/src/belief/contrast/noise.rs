@@ -16,6 +16,8 @@ const RUN_PRIOR: f64 = 20.0;
 pub struct Noise {
     by_arm: Vec<f64>,
     by_group: Vec<f64>,
+    /// Degrees of freedom by arm.
+    freedom: Vec<f64>,
 }
 
 impl Noise {
@@ -57,7 +59,20 @@ impl Noise {
                 |&(squares, freedom): &(f64, f64)| (squares + RUN_PRIOR) / (freedom + RUN_PRIOR);
             by_group = sums.iter().map(own).collect();
         }
-        Noise { by_arm, by_group }
+        let mut freedom = vec![0.0; n_arms];
+        for (_, arm, _, own) in several {
+            freedom[arm] += own;
+        }
+        Noise {
+            by_arm,
+            by_group,
+            freedom,
+        }
+    }
+
+    /// By arm, the noise of a call as the scatter within runs has it, and the degrees of freedom of that.
+    pub fn within(self) -> Vec<(f64, f64)> {
+        self.by_arm.into_iter().zip(self.freedom).collect()
     }
 
     pub fn of_call(&self, group: usize, arm: usize) -> f64 {

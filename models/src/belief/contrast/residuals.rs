@@ -50,9 +50,12 @@ impl Sum {
     }
 }
 
-/// What estimates leave of the observations, and what that says of the variance between runs.
+/// What estimates leave of the observations.
 pub struct Residuals {
+    /// Of all observations, what they say of the variance between runs.
     pub of_runs: Sum,
+    /// By arm the parts that are the calls'; by group those that are the run's.
+    pub of_calls: Vec<Sum>,
     pub by_group: Vec<Sum>,
 }
 
@@ -60,6 +63,7 @@ impl Residuals {
     pub fn new(groups: &[Vec<Weighed>], effects: &[f64], n_estimated: usize) -> Residuals {
         let mut found = Residuals {
             of_runs: Sum::default(),
+            of_calls: vec![Sum::default(); effects.len()],
             by_group: vec![Sum::default(); groups.len()],
         };
         // By arm its information were it alone.
@@ -78,9 +82,10 @@ impl Residuals {
                 // A degree of freedom less its part in the level, and in its arm's estimate.
                 let left = (1.0 - one.weight / total)
                     * (1.0 - estimated * one.weight / alone[one.arm]).max(0.0);
-                let of_run = one.of_run;
+                let (of_run, of_calls) = (one.of_run, 1.0 - one.of_run);
                 let of_runs = &mut found.of_runs;
                 of_runs.push(one.tells * of_run, of_run, (squares, left));
+                found.of_calls[one.arm].push(of_calls, of_calls, (squares, left));
                 of_group.push(of_run, of_run, (squares, 1.0));
             }
         }

@@ -25,12 +25,11 @@ use serde::Serialize;
 
 use super::lever;
 use super::verdict::{self, Judged, Vetoed};
-use crate::comparison::{Account, Comparison, Pair, Side, Step, percent, schedule, seconds};
+use crate::comparison::{Account, Comparison, Pair, Side, Step, percent, schedule, seconds, tried};
 use crate::together::Round;
 use colltune_launch::database::usual;
 use colltune_launch::levers::{Lever, filled};
-use colltune_launch::trial::{Ended, Interrupt, Trials, Tuner, Way, interrupted};
-use colltune_output::failure::Stopped;
+use colltune_launch::trial::{Interrupt, Trials, Tuner, Way};
 use colltune_output::parse::{library_name, mode};
 use colltune_output::progress;
 use colltune_output::{print, table};
@@ -264,27 +263,6 @@ impl Found {
         }
         Ok(())
     }
-}
-
-/// One trial, whose failure is told with its exit code and what it said last.
-pub fn tried(
-    trials: &mut Trials,
-    way: Way,
-    how: &str,
-) -> anyhow::Result<colltune_launch::trial::Done> {
-    let with: Vec<String> = (trials.arms.iter())
-        .map(|(name, arm)| format!(", with {name}={arm}"))
-        .collect();
-    let how = how.to_owned() + &with.concat();
-    trials.run(way, &mut || ()).map_err(|ended| match ended {
-        Ended::Interrupted(signal) => interrupted(signal),
-        Ended::TimedOut(_) => anyhow::Error::new(Stopped {
-            message: format!("failed to finish a run {how}: {ended} (--timeout)"),
-            code: 124,
-        }),
-        Ended::NotStarted(error) => error,
-        failed => anyhow::anyhow!("finish a run {how}: {failed}"),
-    })
 }
 
 /// The contents of `compare --json`.

@@ -10,10 +10,11 @@ use colltune_models::statistics::CellStatistics;
 
 use super::state::{Accounted, Choice, End, JOBS_MAX, Kept};
 use super::words;
-use crate::command::compare::{Found, tried};
+use crate::command::compare::Found;
 use crate::command::lever;
 use crate::command::train::counted;
 use crate::command::verdict::{self, Judged};
+use crate::comparison::tried;
 use crate::comparison::{Step, percent, schedule, seconds};
 use colltune_launch::levers::Lever;
 use colltune_launch::trial::{Done, Trials, Way, summary};
