@@ -124,8 +124,8 @@ Examples:
   colltune compare -n 30 --db ./hydra.db -- mpirun -n 8 ./solver
       More runs show smaller differences.
   colltune compare --lever placement=cplx:50 --db ./hydra.db -- mpirun -n 8 ./app {placement}
-      One arm of the program's own choice beside the first one; where the collectives are tuned, each
-      alone, and both.
+      One arm of the program's own choice beside the first one. If the collectives are tuned:
+      each alone, and both.
   colltune compare --mode explore --db ./hydra.db -- mpirun -n 8 ./solver
       What it costs this program to try variants and to record (or what that gains already). As in
       `run`, the ten jobs leave their records in the database.
