@@ -7,11 +7,15 @@ use std::sync::atomic::{AtomicU16, Ordering};
 #[repr(u16)]
 pub enum Mechanism {
     /// Runs that disagree as a whole weigh less.
-    Calmness,
+    Calmness = 1,
     /// Calls of a variant are as noisy as means of its runs show.
     CallNoise,
+    /// Runs may disagree about one variant more than about the others.
+    Disagreement,
     /// Intervals are wider where few runs tell the variance.
     StudentInflation,
+    /// The noise of a shift corrects the time.
+    ControlVariate,
     /// Rates of stalls and who provokes them are told apart in turns.
     StallRounds,
     /// Neighbouring cells speak by a Gaussian process; without it by the simulator alone.
@@ -25,10 +29,12 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    pub const ALL: [Mechanism; 8] = [
+    pub const ALL: [Mechanism; 10] = [
         Mechanism::Calmness,
         Mechanism::CallNoise,
+        Mechanism::Disagreement,
         Mechanism::StudentInflation,
+        Mechanism::ControlVariate,
         Mechanism::StallRounds,
         Mechanism::GaussianProcess,
         Mechanism::Breaks,
@@ -40,7 +46,9 @@ impl Mechanism {
         match self {
             Mechanism::Calmness => "calmness",
             Mechanism::CallNoise => "call noise",
+            Mechanism::Disagreement => "disagreement",
             Mechanism::StudentInflation => "Student inflation",
+            Mechanism::ControlVariate => "control variate",
             Mechanism::StallRounds => "EM of stalls",
             Mechanism::GaussianProcess => "Gaussian process",
             Mechanism::Breaks => "panel breaks",

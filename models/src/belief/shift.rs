@@ -3,14 +3,14 @@
 //!
 //! Random draws meet the compute alike, so the contrast of what came behind is an unbiased, often noisy estimate. Its
 //! prior is N(0, tau^2), tau pooled over all cells: what is noisy shrinks to nothing. Where time inside and behind
-//! the call vary together, that is part of the stated variance. (Correcting the time by it, as a control variate, gained
-//! nothing: docs/results/2026-11-28-learner-ablation.md.)
+//! the call vary together, the part of the shift that is noise also corrects the time (a control variate).
 
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
 use super::root::root;
+use crate::ablation::{Mechanism, has};
 use crate::evidence::{Evidence, Moments};
 
 /// The prior of tau, relative to the default's time, and how many contrasts it counts for.
@@ -329,7 +329,7 @@ pub fn of_both(shift: &Shift, after: &Shift, tau: [f64; 2]) -> Correction {
         ..*after
     };
     let second = unrelated.correction(tau[1]);
-    let common = 2.0 * after.share(tau[1]) * after.known_share[1] * together;
+    let common = 2.0 * unrelated.share(tau[1]) * after.known_share[1] * together;
     Correction {
         contrast: first.contrast + second.contrast,
         variance: first.variance + second.variance + common,
@@ -342,7 +342,12 @@ impl Shift {
         if !self.known {
             return 0.0;
         }
-        tau * self.scale / (tau * self.scale + self.variance)
+        let kept = tau * self.scale / (tau * self.scale + self.variance);
+        let slope = match has(Mechanism::ControlVariate) {
+            true => (self.known_share[0] * self.covariance / self.variance).clamp(-1.0, 1.0),
+            false => 0.0,
+        };
+        kept - slope * (1.0 - kept)
     }
 
     fn correction(&self, tau: f64) -> Correction {
