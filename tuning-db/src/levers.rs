@@ -58,8 +58,8 @@ pub fn first_arms(db: &Database, line_hash: &str) -> Option<Arms> {
     let is_first = |run: &JobSummary| {
         run.arguments_hash == line_hash && run.mode == "record" && !run.levers.is_empty()
     };
-    let found = runs::newest_and_waiting(db, is_first, &mut Vec::new());
-    found.into_iter().next().map(|run| run.levers)
+    let mut found = runs::newest_and_waiting(db, is_first, &mut Vec::new());
+    found.pop().map(|run| run.levers)
 }
 
 fn places(names: &mut [Vec<String>], levers: &[(&str, &[String])], ran: &Arms) -> Vec<usize> {
@@ -108,6 +108,7 @@ mod tests {
             };
             std::fs::write(db.incoming().join(format!("job-{at}.run")), whole.line()).unwrap();
         };
+        run("line", "y", "record", 4, None);
         run("line", "y", "explore", 4, None);
         run("line", "x", "record", 2, Some(2.0));
         run("other", "x", "explore", 2, None);
