@@ -44,8 +44,9 @@ const DRAWS_EACH: usize = 8;
 const SURE: f64 = 0.97;
 /// An arm that ran less often, in blocks with other arms, is not chosen.
 const RUNS_LEAST: usize = 2;
-/// What is expected to be gained by further runs is not worth them.
+/// What is expected to be gained by further runs is not worth them. Then the arms but the best one share this.
 const LEFT: f64 = 0.01;
+const STILL_DRAWN: f64 = 0.1;
 
 /// One lever with the arms that rows name.
 #[derive(Clone, Copy, Debug)]
@@ -142,6 +143,11 @@ fn judged_of(lever: &Lever, runs: Vec<usize>, draws: &[Vec<f64>]) -> LeverJudged
         few.collect()
     };
     let never = unseen(1);
+    let is_settled = never.is_empty() && left < LEFT;
+    let (exploring, explore_total) = match is_settled {
+        true => (Exploring::Narrow, STILL_DRAWN),
+        false => (Exploring::Open, 1.0),
+    };
     // What looks fastest after one run is run again before anything is drawn.
     let fastest = arms
         .clone()
@@ -159,8 +165,8 @@ fn judged_of(lever: &Lever, runs: Vec<usize>, draws: &[Vec<f64>]) -> LeverJudged
             dominated: &BTreeSet::new(),
             disfavoured: &[],
             best,
-            exploring: Exploring::Open,
-            explore_total: 1.0,
+            exploring,
+            explore_total,
         }),
         n_turn => {
             let share = |arm| f64::from(u8::from(turn.contains(&arm))) / n_turn as f64;
@@ -171,7 +177,7 @@ fn judged_of(lever: &Lever, runs: Vec<usize>, draws: &[Vec<f64>]) -> LeverJudged
         best,
         shares,
         contrasts: arms.map(|arm| contrast(&costs, arm)).collect(),
-        is_settled: never.is_empty() && left < LEFT,
+        is_settled,
         runs,
     }
 }

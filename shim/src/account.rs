@@ -9,10 +9,12 @@ mod closing;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use colltune_core::account::{self, KINDS, Seen, Timed, Together};
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::SharedCall;
+use colltune_core::levers::asked::{self, Asked, Epoch, LeverPlace};
 
 use crate::clock::{self, Conversion};
 use named::Named;
@@ -50,6 +52,8 @@ pub struct Account {
     began: u64,
     began_unix_ms: u64,
     named: Named,
+    /// What the program asked about its levers; on rank 0.
+    asked: Mutex<Vec<Asked>>,
     to: Destination,
 }
 
@@ -131,6 +135,7 @@ impl Account {
             began: clock::ticks(),
             began_unix_ms: now.map_or(0, |time| time.as_millis() as u64),
             named: Named::now(),
+            asked: Mutex::default(),
             to,
         }
     }
@@ -209,6 +214,14 @@ impl Account {
         let kind = &self.kinds[account::kind(collective, bytes)];
         add(&kind.compared_ns, own_ns, self.threads);
         add(&kind.work_ns, work_ns.min(own_ns), self.threads);
+    }
+
+    /// Keeps an epoch of a lever. Returns how many there were of it by now; `None` where it is no measurement.
+    pub fn epoch(&self, place: &LeverPlace, arms: &[String], epoch: Epoch) -> Option<u64> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let added = asked::add(&mut asked, place, arms, epoch);
+        let its = asked.iter().find(|asked| asked.place == *place)?;
+        added.then_some(its.all)
     }
 
     /// The ticks since MPI_Init.

@@ -21,6 +21,7 @@ use crate::abi::{self, Comm, bits, spread};
 use crate::arguments::Members;
 use crate::clock;
 use crate::frames;
+use crate::levers::Levers;
 use crate::library::{Handles, Pmpi};
 use crate::limits::Reservation;
 use crate::node;
@@ -46,6 +47,7 @@ pub struct State {
     pub repeat: Option<node::Repeat>,
     /// Calls that pass through.
     pub passing: PassingCalls,
+    pub levers: Levers,
 }
 
 impl State {
@@ -61,6 +63,7 @@ impl State {
             families: OwnFamilies::default(),
             repeat: None,
             passing: PassingCalls::default(),
+            levers: Levers::default(),
         }
     }
 }
@@ -107,11 +110,13 @@ impl State {
         (self.comm, self.rank, self.n_ranks) = (comm, 0, n_ranks);
         (self.attached, self.decisions) = (clock::ticks(), Reservation::default());
         (self.repeat, self.passing) = (None, PassingCalls::default());
+        self.levers = Levers::default();
     }
 
     /// Frees the communicators of ours that hang on it, and all memory but its own; waits for nobody.
     fn free(&mut self, pmpi: &Pmpi) {
-        // Before the set-up there is nothing.
+        self.levers = Levers::default();
+        // Before the set-up there is nothing more.
         if self.decider.membership().is_some() {
             self.carriers.free(pmpi);
             self.families.free(pmpi);

@@ -11,6 +11,7 @@ use colltune_core::context::DataKey;
 use colltune_core::decide::rules::{JobTerms, TablesFrom};
 use colltune_core::decide::table::CellTable;
 use colltune_core::environment;
+use colltune_core::levers::learned::{self, LearnedLever, LearnedLevers};
 use colltune_core::library::Library;
 use colltune_core::machine;
 use colltune_core::model::Model;
@@ -373,6 +374,17 @@ fn read_database(
         Some(seed) => hash_bytes(seed, job.as_bytes()),
         None => random,
     };
+    let levers = match request.mode {
+        Mode::Off => Vec::new(),
+        _ => request.db.as_deref().map_or_else(Vec::new, |db| {
+            read_levers(db, library).unwrap_or_else(|problem| {
+                warnings.push(format!(
+                    "failed to {problem}; programs that ask get their first arms"
+                ));
+                Vec::new()
+            })
+        }),
+    };
     let terms = JobTerms {
         seed,
         mode: request.mode,
@@ -384,6 +396,7 @@ fn read_database(
             Some(_) => TablesFrom::Site,
             None => TablesFrom::Database,
         },
+        levers,
     };
     let database = database.filter(|_| terms.records() && !is_guess);
     let incoming = database.and_then(|db| make_incoming(db, terms.mode, warnings));
@@ -397,6 +410,21 @@ fn read_database(
         site: site.map(|site| site.to_string_lossy().into_owned()),
         told: key.told.map(|told| told.to_string()).unwrap_or_default(),
     })
+}
+
+/// What is known of the levers of rank 0's program; nothing where there is no such file.
+fn read_levers(db: &Path, library: Library) -> Result<Vec<LearnedLever>, String> {
+    let path = db.join(learned::FILE);
+    let text = match read_text(&path, MODEL_BYTES_MAX) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(format!("read {}: {error}", path.display())),
+    };
+    let known = LearnedLevers::from_json(&text);
+    let known = known.map_err(|error| format!("{error}, in {}", path.display()))?;
+    let program = own_program();
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    Ok(known.of(&name, &library.to_string()))
 }
 
 /// The file of this rank's program; a path that nobody allows by name where the system does not tell.

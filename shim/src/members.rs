@@ -64,6 +64,15 @@ pub fn nodes_alone(world: &World, comm: Comm) -> Option<Vec<u32>> {
     ranks.iter().map(|&rank| node_of(world, rank)).collect()
 }
 
+/// The same of its rank in the world.
+pub fn world_ranks_alone(world: &World, comm: Comm) -> Option<Vec<c_int>> {
+    let n_ranks = size(world, comm);
+    match n_ranks <= TRANSLATED_ALONE_MOST {
+        true => translated(world, comm, n_ranks).ok(),
+        false => None,
+    }
+}
+
 /// The number of a rank's node; `None` where it is of another world.
 pub fn node_of(world: &World, rank: c_int) -> Option<u32> {
     world.node_of_rank.get(usize::try_from(rank).ok()?).copied()

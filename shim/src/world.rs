@@ -25,6 +25,9 @@ pub fn abort(pmpi: &Pmpi, handles: &Handles) -> ! {
     std::process::abort()
 }
 
+/// Tags between those of algorithms and the one that no message has.
+const LEVER_TAGS: u64 = 64;
+
 /// One rank of the job, and the library that it calls. Built once after the handshake.
 pub struct World {
     pub pmpi: &'static Pmpi,
@@ -64,9 +67,16 @@ impl Messages {
         self.comm
     }
 
-    /// Tags that messages may have, from 0 on.
+    /// Tags that messages of algorithms may have, from 0 on.
     pub fn tags(&self) -> u64 {
-        u64::try_from(self.tag_max).unwrap_or(0)
+        u64::try_from(self.tag_max)
+            .unwrap_or(0)
+            .saturating_sub(LEVER_TAGS)
+    }
+
+    /// The tag of messages in which ranks agree on a lever; others with the same one are told by what they hold.
+    pub fn lever_tag(&self, identity: u64) -> c_int {
+        (self.tags() + identity % LEVER_TAGS) as c_int
     }
 
     /// Lets the library take care of all messages under way. It asks for one that never comes, from

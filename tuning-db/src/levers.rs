@@ -1,5 +1,9 @@
 //! What the ledger says of a program's levers: which arms its runs had, and how long they took.
 
+mod asked;
+pub(crate) use asked::learn;
+pub use asked::learned;
+
 use colltune_core::account::JobSummary;
 use colltune_core::levers::Arms;
 use colltune_models::levers::{Lever, Row};

@@ -74,8 +74,8 @@ pub fn times(db: &Database, warnings: &mut Vec<String>) -> Vec<Times> {
     found.into_values().collect()
 }
 
-/// What the newest runs of some jobs said that ended as they should, at most [`NEWEST`] and of the newest
-/// [`LOOKED_AT`] alone; of what a training took, which is read in parts.
+/// What the newest runs of some jobs said, at most [`NEWEST`] and of the newest [`LOOKED_AT`] alone; of what a training
+/// took, which is read in parts.
 pub(crate) fn newest(
     db: &Database,
     is_wanted: impl Fn(&JobSummary) -> bool,
@@ -105,17 +105,22 @@ pub(crate) fn newest_and_waiting(
     warnings: &mut Vec<String>,
 ) -> Vec<JobSummary> {
     let waiting = readable(waiting(db, &known(db, warnings)), warnings).into_iter();
-    let waiting = waiting.filter(|run| run.exit == Exit::Finalized && is_wanted(run));
+    let waiting = waiting.filter(|run| has_ended(run) && is_wanted(run));
     let waiting: BTreeMap<String, JobSummary> = waiting.map(|run| (run.job.clone(), run)).collect();
     // What waits was told last.
     let mut found = newest(
         db,
-        |run| is_wanted(run) && !waiting.contains_key(&run.job),
+        |run| has_ended(run) && is_wanted(run) && !waiting.contains_key(&run.job),
         warnings,
     );
     found.extend(waiting.into_values());
     found.sort_by_key(|run| run.started_unix_ms);
     found
+}
+
+/// Whether it ended as it should.
+pub(crate) fn has_ended(run: &JobSummary) -> bool {
+    run.exit == Exit::Finalized
 }
 
 fn add_newest(
@@ -132,9 +137,10 @@ fn add_newest(
         *left -= end - start;
         end = start;
         let runs = tables::read_rows(&table)?.into_iter().rev();
-        let ended = runs.filter(|run| run.exit == Exit::Finalized && is_wanted(run));
-        for run in ended {
-            if found.len() < NEWEST {
+        for run in runs.filter(is_wanted) {
+            let known = found.get(&run.job);
+            // What a job said at its end counts, though it had been taken for dead.
+            if known.map_or(found.len() < NEWEST, |known: &JobSummary| !has_ended(known)) {
                 found.insert(run.job.clone(), run);
             }
         }

@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use colltune_core::catalogue;
 use colltune_core::context::{COLUMNS, DataKey};
+use colltune_core::levers::learned::LearnedLever;
 use colltune_core::model::{Model, Source};
 use colltune_core::settings::Settings;
 use colltune_core::space::Cell;
@@ -23,7 +24,7 @@ use crate::generation::{self, Generation, Meta, shaped_by};
 use crate::ingest::{IngestReport, Ingested, ingest, stale_before};
 use crate::lock::Lock;
 use crate::verdicts::Verdicts;
-use crate::{partition, runs, write};
+use crate::{levers, partition, runs, write};
 
 /// What the caller of a training decides.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +42,8 @@ pub struct TrainOptions {
 pub struct TrainReport {
     pub ingest: IngestReport,
     pub libraries: Vec<LibraryReport>,
+    /// What is in force of levers that programs ask about.
+    pub levers: Vec<LearnedLever>,
 }
 
 /// What a training did for the data of one key.
@@ -113,6 +116,7 @@ pub fn train(
     )?;
     let refused = runs::take(db, stale_before, &mut warnings)?;
     report.quarantined.extend(refused);
+    let levers = levers::learn(db, &mut warnings)?;
     let mut keys: BTreeSet<DataKey> = db.keys()?.into_iter().collect();
     keys.extend(running.keys().cloned());
     let mut libraries = Vec::new();
@@ -150,6 +154,7 @@ pub fn train(
     Ok(TrainReport {
         ingest: report,
         libraries,
+        levers,
     })
 }
 
@@ -243,7 +248,11 @@ impl Training<'_> {
         let numbers = said.jobs.iter().zip(0..);
         let numbers: HashMap<&str, u32> = numbers.map(|(job, run)| (job.as_str(), run)).collect();
         let is_wanted = |job: &str| numbers.contains_key(job);
-        let accounts = runs::newest(self.db, |run| is_wanted(&run.job), self.warnings);
+        let accounts = runs::newest(
+            self.db,
+            |run| runs::has_ended(run) && is_wanted(&run.job),
+            self.warnings,
+        );
         let those: HashSet<u32> = accounts
             .iter()
             .map(|run| numbers[run.job.as_str()])

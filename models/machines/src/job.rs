@@ -100,6 +100,7 @@ impl<'a> Job<'a> {
             cells: CellTable::new(model, site.library),
             settings: site.settings.clone(),
             tables_from: TablesFrom::Database,
+            levers: Vec::new(),
         };
         let comms = (1..).zip(&site.recipe.layouts);
         let comms: Vec<Comm> = comms.map(|(id, layout)| Comm::new(id, *layout)).collect();

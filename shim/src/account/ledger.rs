@@ -14,6 +14,7 @@ use colltune_core::roster;
 use super::Account;
 use crate::incoming;
 use crate::quiet::quietly;
+use crate::world::World;
 
 impl Account {
     /// Says that the job begins; on rank 0, where the database has a ledger.
@@ -28,6 +29,15 @@ impl Account {
             let begun = JobSummary::begun(self.facts(node_of_rank, terms, (job, library)));
             // As at the end: who may not write there is none of the ledger's.
             let _ = begin(Path::new(folder), &begun);
+        }
+    }
+
+    /// Says once more that the job runs, with the epochs of its levers so far: one that dies has told of them.
+    pub fn goes_on(&self, world: &World, terms: &JobTerms, (job, library): (&str, &str)) {
+        if let Some(folder) = self.to.ledger.as_ref().filter(|_| world.rank == 0) {
+            let so_far = JobSummary::begun(self.facts(&world.node_of_rank, terms, (job, library)));
+            // As at the end.
+            let _ = go_on(Path::new(folder), &so_far);
         }
     }
 
@@ -46,6 +56,10 @@ impl Account {
             path_hash: self.named.path_hash.clone(),
             label: self.named.label.clone(),
             levers: self.named.levers.clone(),
+            asked: self
+                .asked
+                .lock()
+                .map_or_else(|_| Vec::new(), |asked| asked.clone()),
             mode: terms.mode.name().to_owned(),
             library: library.to_owned(),
             machine: terms.cells.machine.clone(),
@@ -74,6 +88,11 @@ fn begin(folder: &Path, begun: &JobSummary) -> io::Result<()> {
         let _ = std::fs::remove_file(&open);
     }
     written
+}
+
+fn go_on(folder: &Path, so_far: &JobSummary) -> io::Result<()> {
+    let mut file = incoming::append(&open(folder, &so_far.job))?;
+    write_at_once(&mut file, &so_far.line())
 }
 
 /// Adds the account of a job that ends, and says so by the file's name.

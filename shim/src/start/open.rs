@@ -79,8 +79,8 @@ pub fn open(pmpi: &'static Pmpi, handles: &Handles, job: JobFacts) -> Option<Ope
     let trace = job.incoming.filter(|_| is_recorded(&job)).map(|incoming| {
         Recorder::create(incoming.as_ref(), &header(&job), longest_rest(job.rules))
     });
-    let may_run_own = job.rules.may_run_own();
-    let made = may_run_own.then(|| messages::make(pmpi, handles));
+    let may_send = job.rules.may_send();
+    let made = may_send.then(|| messages::make(pmpi, handles));
     let mut codes = [
         u64::from(registry.is_none()),
         code(&log),
@@ -136,7 +136,7 @@ pub fn open(pmpi: &'static Pmpi, handles: &Handles, job: JobFacts) -> Option<Ope
         log: log.and_then(Result::ok).filter(|_| log_code == 0),
         recorder,
         messages: match unmade {
-            0 if may_run_own => messages::of(made, pmpi, handles),
+            0 if may_send => messages::of(made, pmpi, handles),
             _ => {
                 messages::take_back(made, pmpi);
                 Messages::default()

@@ -11,6 +11,7 @@ mod export;
 
 mod comparison;
 
+mod asked;
 mod together;
 
 mod ledger;

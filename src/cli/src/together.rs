@@ -24,11 +24,18 @@ pub struct Round {
     bare_first: bool,
 }
 
+/// The arms of one side: those on the line, and those that the program is told where it asks.
+#[derive(Clone, Debug, Default)]
+pub struct Sides {
+    pub line: Arms,
+    pub asked: Arms,
+}
+
 impl Round {
     /// Runs one. Its number decides who is first.
     pub fn run(
         trials: &mut Trials,
-        (first, chosen): (&Arms, &Arms),
+        (first, chosen): (&Sides, &Sides),
         n_sides: usize,
         (mode, number): (Mode, usize),
         with: &mut Vec<JobSummary>,
@@ -39,11 +46,13 @@ impl Round {
         for &side in &order {
             let name = SIDES[side];
             progress::show(&format!("round {} of the comparison, {name}", number + 1));
-            trials.arms = if side % 2 == 1 { chosen } else { first }.clone();
-            let way = if side < 2 {
-                Way::Bare
-            } else {
-                Way::Tuned(mode)
+            let arms = if side % 2 == 1 { chosen } else { first };
+            (trials.arms, trials.told) = (arms.line.clone(), arms.asked.clone());
+            let way = match side {
+                // Its ranks hear of the arms through the launcher alone.
+                1 if !arms.asked.is_empty() => Way::Tuned(Mode::Record),
+                0 | 1 => Way::Bare,
+                _ => Way::Tuned(mode),
             };
             let done = tried(trials, way, &format!("with {name}"))?;
             times[side] = done.wall_s;
@@ -51,6 +60,7 @@ impl Round {
                 with.extend(done.summary);
             }
         }
+        trials.told = Arms::new();
         let place = |side| order.iter().position(|other| *other == side);
         Ok(Round {
             seconds: times,

@@ -1,9 +1,16 @@
 //! What a job runs with beside its collectives: the arm of each lever, as ranks and ledger spell it.
 //!
+//! A lever is a choice of the program's own. Either the line that starts it says the arm, or the program asks for one:
+//! then its ranks agree ([`accord`]) on what was [`learned`], and the ledger keeps what was [`asked`].
+//!
 //! ```text
 //! placement=cplx:50;threads=4
 //! ```
 //! A separator that belongs to an arm has a backslash before it, and so has a backslash.
+
+pub mod accord;
+pub mod asked;
+pub mod learned;
 
 use std::collections::BTreeMap;
 

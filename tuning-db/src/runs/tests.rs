@@ -168,7 +168,7 @@ fn the_newest_runs_are_those_of_wanted_jobs_that_ended() {
     }
     let mut warnings = Vec::new();
     let even = |job: &str| job.ends_with(['0', '2', '4', '6', '8']);
-    let found = newest(&db, |run| even(&run.job), &mut warnings);
+    let found = newest(&db, |run| has_ended(run) && even(&run.job), &mut warnings);
     let found: Vec<u64> = found.iter().map(|run| run.started_unix_ms).collect();
     let wanted = (0..600).filter(|at| at % 2 == 0 && at % 100 != 98);
     let wanted: Vec<u64> = wanted.collect();
@@ -235,7 +235,7 @@ fn a_file_that_has_grown_is_not_written_again_and_the_newest_runs_are_found_behi
     assert!(files.len() <= 2 + SMALL_FILES_MAX / 2, "{}", files.len());
     let runs = all(&db, &mut Vec::new());
     assert_eq!(runs.len(), 720);
-    let newest = newest(&db, |_| true, &mut Vec::new());
+    let newest = newest(&db, has_ended, &mut Vec::new());
     let of: Vec<u64> = newest.iter().map(|run| run.started_unix_ms).collect();
     assert_eq!(of, (720 - NEWEST as u64..720).collect::<Vec<_>>());
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use colltune_core::context::DataKey;
+use colltune_core::levers::learned::{self, LearnedLevers};
 use colltune_core::settings::Settings;
 use colltune_core::site::{self, Canary, SiteError, SiteState, folder_of};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
@@ -17,7 +18,7 @@ use crate::folder::Folder;
 use crate::generation::{self, Generation};
 use crate::machine::host_name;
 use crate::unfinished::UNFINISHED;
-use crate::{users, write};
+use crate::{levers, users, write};
 
 /// The folder of tables for the libraries themselves.
 const TABLES: &str = "tables";
@@ -126,6 +127,7 @@ fn fill(
         write::sync(&parent)?;
     }
     copy_settings(folder, db)?;
+    copy_levers(folder, db)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let root = std::path::absolute(db.root());
     let about = About {
@@ -166,6 +168,29 @@ fn copy_generation(
         write::sync(folder)?;
     }
     Ok(generation.number)
+}
+
+/// What is known of levers that programs ask about, where anything is.
+///
+/// Errors: `Io`, and for a file that jobs could not read.
+fn copy_levers(folder: &Folder, db: &Database) -> Result<(), DbError> {
+    let mut warnings = Vec::new();
+    let known = levers::learned(db, &mut warnings);
+    if let Some(warning) = warnings.pop() {
+        return Err(problem(
+            db.root(),
+            format!("{warning}; `colltune train` makes it anew"),
+        ));
+    }
+    if known.is_empty() {
+        return Ok(());
+    }
+    let text = LearnedLevers {
+        schema: learned::SCHEMA,
+        levers: known,
+    }
+    .to_json();
+    write::synced(folder, learned::FILE, text.as_bytes())
 }
 
 fn copy_settings(folder: &Folder, db: &Database) -> Result<(), DbError> {

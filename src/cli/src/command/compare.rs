@@ -26,7 +26,7 @@ use serde::Serialize;
 use super::lever;
 use super::verdict::{self, Judged, Vetoed};
 use crate::comparison::{Account, Comparison, Pair, Side, Step, percent, schedule, seconds, tried};
-use crate::together::Round;
+use crate::together::{Round, Sides};
 use colltune_launch::database::usual;
 use colltune_launch::levers::{Lever, filled};
 use colltune_launch::trial::{Interrupt, Trials, Tuner, Way};
@@ -45,6 +45,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut trials = Trials {
         line: args.line.clone(),
         arms: Default::default(),
+        told: Default::default(),
         tuner: Tuner {
             db: db.clone(),
             mpi: args.mpi.clone(),
@@ -92,11 +93,21 @@ fn together(
     } else {
         4
     };
+    let sides = [first, chosen].map(|arms| Sides {
+        line: arms.clone(),
+        asked: Arms::new(),
+    });
     let mut rounds = Vec::new();
     let seed = args.seed.unwrap_or(0) as usize;
     for number in 0..args.pairs {
         let how = (args.mode, seed + number);
-        let round = Round::run(trials, (first, chosen), n_sides, how, &mut Vec::new());
+        let round = Round::run(
+            trials,
+            (&sides[0], &sides[1]),
+            n_sides,
+            how,
+            &mut Vec::new(),
+        );
         if round.is_err() {
             progress::clear();
         }

@@ -342,7 +342,10 @@ impl Request<'_> {
             set(environment::FORCE, force.into());
         }
         if !self.arms.is_empty() {
-            set(environment::LEVERS, levers::spell(&self.arms).into());
+            let told = std::env::var(environment::LEVERS).unwrap_or_default();
+            let mut arms = levers::parse(&told);
+            arms.extend(self.arms.clone());
+            set(environment::LEVERS, levers::spell(&arms).into());
             set(environment::ARGUMENTS, line_hash(&args.line).into());
         }
         if let Some(file) = &args.summary {

@@ -14,10 +14,11 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use colltune_core::collective::Collective;
+use colltune_core::levers::learned::LearnedLever;
 use colltune_core::model::{SCHEMA, Source};
 use colltune_core::variant::Size;
 use colltune_db::site::SiteFolder;
-use colltune_db::{DataKey, Database, Generation, Passed, generation, runs};
+use colltune_db::{DataKey, Database, Generation, Passed, generation, levers, runs};
 use colltune_files::site::is_site;
 use colltune_models::Control;
 use colltune_models::choice::WRONG;
@@ -25,6 +26,7 @@ use colltune_models::statistics::CellStatistics;
 use serde::Serialize;
 
 use super::publish;
+use crate::asked;
 use crate::ledger::Ledger;
 use crate::node_hours::NodeHours;
 use crate::published::is_known;
@@ -221,6 +223,9 @@ struct Json<'a> {
     /// What the jobs with this database took, of every library.
     ledger: Ledger,
     cells: Vec<&'a CellStatistics>,
+    /// What is in force of levers that programs ask about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    levers: Vec<LearnedLever>,
     /// Where these tables come from, if they are a site folder's.
     #[serde(skip_serializing_if = "Option::is_none")]
     site: Option<&'a publish::Report>,
@@ -263,6 +268,7 @@ fn json(
             node_hours: NodeHours::default(),
             ledger,
             cells: Vec::new(),
+            levers: levers::learned(db, &mut Vec::new()),
             site,
             control: None,
             nothing_to_gain: "",
@@ -278,6 +284,7 @@ fn json(
             node_hours: NodeHours::of(&generation.cells, generation.key.library),
             ledger,
             cells: chosen(generation, args),
+            levers: levers::learned(db, &mut Vec::new()),
             site,
             control: control(generation).map(|control| ControlSaid {
                 control,
@@ -339,6 +346,7 @@ fn table(db: &Database, generations: &[Generation], args: &Args) -> String {
         .map(|generation| table_of(db, generation, args))
         .collect::<Vec<_>>()
         .join("\n")
+        + &asked::table(&levers::learned(db, &mut Vec::new()))
         + &Ledger::read(db).sentence()
 }
 

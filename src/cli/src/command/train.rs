@@ -13,6 +13,8 @@
 
 use std::path::PathBuf;
 
+use crate::asked;
+use colltune_core::levers::learned::LearnedLever;
 use colltune_db::train::LibraryReport;
 use colltune_db::{Database, TrainOptions, TrainReport, runs, train};
 use serde::Serialize;
@@ -82,6 +84,8 @@ struct Json<'a> {
     quarantined: &'a [(String, String)],
     warnings: &'a [String],
     libraries: Vec<Learned>,
+    /// What is in force of levers that programs ask about.
+    levers: &'a [LearnedLever],
 }
 
 /// What a training did for one library.
@@ -126,6 +130,7 @@ impl Json<'_> {
             quarantined: &report.ingest.quarantined,
             warnings: &report.ingest.warnings,
             libraries: report.libraries.iter().map(learned).collect(),
+            levers: &report.levers,
         }
     }
 }
@@ -159,7 +164,10 @@ fn print(db: &Database, report: &TrainReport) {
     for library in &report.libraries {
         print_library(db, library);
     }
-    if report.libraries.is_empty() {
+    for lever in &report.levers {
+        tell(asked::sentence(lever));
+    }
+    if report.libraries.is_empty() && report.levers.is_empty() {
         let empty = runs::times(db, &mut Vec::new()).len() as u64;
         let start = format!("`colltune run --db {} -- mpirun ...`", db.in_shell());
         tell(match empty {

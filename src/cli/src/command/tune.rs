@@ -176,6 +176,7 @@ fn trials(args: &Args, db: &Path, interrupt: Interrupt) -> Trials {
     Trials {
         line: args.line.clone(),
         arms: lever::first(&args.levers),
+        told: Default::default(),
         tuner: Tuner {
             db: db.to_owned(),
             mpi: args.mpi.clone(),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{KINDS, SIZES, least_bytes};
 use crate::collective::Collective;
 use crate::levers::Arms;
+use crate::levers::asked::Asked;
 
 /// What the ranks together have seen of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +91,9 @@ pub struct JobSummary {
     /// The arms of the levers, as in `colltune run --lever`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub levers: Arms,
+    /// What the program asked about its levers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Asked>,
     /// 0 where nothing was learned before, or nothing is steered.
     pub generation: u64,
     pub ranks: u64,
@@ -200,6 +204,7 @@ pub struct JobFacts {
     pub path_hash: String,
     pub label: String,
     pub levers: Arms,
+    pub asked: Vec<Asked>,
     pub generation: u64,
     pub ranks: u64,
     pub nodes: u64,
@@ -288,6 +293,7 @@ impl JobSummary {
             path_hash: facts.path_hash,
             label: facts.label,
             levers: facts.levers,
+            asked: facts.asked,
             generation: facts.generation,
             ranks: facts.ranks,
             nodes: facts.nodes,

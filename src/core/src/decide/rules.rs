@@ -9,6 +9,7 @@ use crate::bound::{self, DRAWN_RARELY, Extent};
 use crate::catalogue::{self, Crossing, Facts, Need, OnNodes, Own, Steering, Unmet, Variant};
 use crate::classify::Layout;
 use crate::collective::{Collective, MessageSize};
+use crate::levers::learned::LearnedLever;
 use crate::library::Library;
 use crate::node::between::LANES_MOST;
 use crate::node::layout;
@@ -36,6 +37,8 @@ pub struct JobTerms {
     /// which this job's draws are confined; `None`: to those of the model.
     pub settings: Settings,
     pub tables_from: TablesFrom,
+    /// What is known of the levers that the job's program asks about.
+    pub levers: Vec<LearnedLever>,
 }
 
 /// Where a job's tables come from.
@@ -152,6 +155,12 @@ impl Rules {
                         && (cells.any_drawn(own) || cells.any_best(own))
                 }
             }
+    }
+
+    /// Whether ranks may send messages of ours: for algorithms of our own, or to agree on levers. A program says that it
+    /// has any when it asks for the first time, too late to make a communicator; so jobs that learn are ready for it.
+    pub fn may_send(&self) -> bool {
+        self.may_run_own() || self.terms.mode.records() || !self.terms.levers.is_empty()
     }
 
     pub fn variant(&self, collective: Collective, variant: u16) -> &Variant {
@@ -475,6 +484,7 @@ mod tests {
             cells: CellTable::new(&model, library),
             settings,
             tables_from: TablesFrom::Database,
+            levers: Vec::new(),
         };
         Rules::new(terms, library, Telling::Needed)
     }

@@ -60,6 +60,8 @@ pub struct Trials {
     pub line: Vec<OsString>,
     /// What the next trial runs with.
     pub arms: Arms,
+    /// What the program is told where it asks, in place of what was learned.
+    pub told: Arms,
     pub tuner: Tuner,
     pub timeout: Option<Duration>,
     pub shows_output: bool,
@@ -127,7 +129,8 @@ impl Trials {
         summary: &std::path::Path,
         output: &Captured,
     ) -> anyhow::Result<Command> {
-        let mut command = way.command(&self.line, &self.arms, &self.tuner, summary)?;
+        let mut command =
+            way.command(&self.line, (&self.arms, &self.told), &self.tuner, summary)?;
         command.stdin(input());
         if self.shows_output {
             // What the line says stands above the output, and not amid it.

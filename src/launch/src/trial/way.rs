@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use colltune_core::environment;
-use colltune_core::levers::Arms;
+use colltune_core::levers::{self, Arms};
 use colltune_core::request::Mode;
 
 use crate::levers::{Lever, filled};
@@ -34,7 +34,7 @@ impl Way {
     pub fn command(
         self,
         line: &[OsString],
-        arms: &Arms,
+        (arms, told): (&Arms, &Arms),
         tuner: &Tuner,
         summary: &Path,
     ) -> anyhow::Result<Command> {
@@ -80,6 +80,9 @@ impl Way {
         names.filter(|name| steers(name)).for_each(|name| {
             command.env_remove(name);
         });
+        if !told.is_empty() {
+            command.env(environment::LEVERS, levers::spell(told));
+        }
         Ok(command)
     }
 }

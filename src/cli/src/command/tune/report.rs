@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use colltune_core::levers::{Arms, escaped};
+use colltune_core::environment;
+use colltune_core::levers::{self, Arms, escaped};
 use colltune_core::spelling::quoted;
 use colltune_db::generation;
 use colltune_statistics::Interval;
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 use super::session::{Session, tables};
 use super::state::End;
+use crate::asked;
 use crate::command::compare::summary_of;
 use crate::command::export;
 use crate::command::lever;
@@ -140,6 +142,9 @@ pub fn report(session: &Session, end: End, judged: &Judged) -> anyhow::Result<()
     for (one, learned) in session.levers.iter().zip(session.learned()) {
         text += &format!("{}\n", lever::sentence(one, &learned));
     }
+    for one in session.asked() {
+        text += &format!("{}\n", asked::sentence(&one));
+    }
     text += &cost;
     if let Some(Interval { low, value, high }) = state.exploring() {
         text += &format!(
@@ -218,7 +223,12 @@ fn plain(session: &Session) -> String {
     let line: Vec<_> = (line.iter())
         .map(|word| quoted(&word.to_string_lossy()).to_string())
         .collect();
-    line.join(" ")
+    let (_, told) = asked::changed(&session.asked());
+    let told = match told.is_empty() {
+        true => String::new(),
+        false => format!("{}={} ", environment::LEVERS, quoted(&levers::spell(&told))),
+    };
+    told + &line.join(" ")
 }
 
 /// The line that runs what was chosen.

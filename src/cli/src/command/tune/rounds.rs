@@ -1,13 +1,15 @@
 //! A tuning's levers: what was learned of them, and the comparison at its end.
 
 use colltune_core::catalogue;
+use colltune_core::levers::learned::LearnedLever;
 use colltune_core::request::Mode;
 use colltune_models::levers::LeverJudged;
 
 use super::session::Session;
 use super::state::Choice;
+use crate::asked;
 use crate::command::lever;
-use crate::together::Round;
+use crate::together::{Round, Sides};
 
 impl Session {
     /// What the jobs taught of the levers.
@@ -18,14 +20,36 @@ impl Session {
         }
     }
 
+    /// What is known of the levers about which the program itself asks.
+    pub fn asked(&self) -> Vec<LearnedLever> {
+        let told = self.kept.state.accounts.iter();
+        let told = told.filter_map(|one| one.summary.as_ref());
+        match told.last() {
+            Some(job) => asked::of_program(&self.db, &job.program),
+            None => Vec::new(),
+        }
+    }
+
+    /// Whether the program said in its first jobs that it has any.
+    pub fn is_asked(&self) -> bool {
+        let told = self.kept.state.accounts.iter();
+        let mut told = told.filter_map(|one| one.summary.as_ref());
+        told.any(|job| !job.asked.is_empty())
+    }
+
+    /// Whether arms are compared: of levers on the line, or others than the first ones where the program asks.
+    pub fn has_levers(&self) -> bool {
+        !self.levers.is_empty() || !asked::changed(&self.asked()).1.is_empty()
+    }
+
     pub fn n_sides(&self) -> usize {
         let state = &self.kept.state;
         // The default beside itself is no comparison.
         let is_other = |choice: &Choice| !catalogue::is_default(&choice.best);
         let has_other = !state.collectives_are_over && state.choices().iter().any(is_other);
-        match self.levers.is_empty() || !has_other {
-            true => 2,
-            false => 4,
+        match self.has_levers() && has_other {
+            true => 4,
+            false => 2,
         }
     }
 
@@ -36,8 +60,15 @@ impl Session {
 
     /// Rounds of the first arms and the chosen ones, with and without what is chosen for the collectives.
     pub fn compare_together(&mut self, n_rounds: usize) -> anyhow::Result<()> {
-        let first = lever::first(&self.levers);
-        let chosen = lever::chosen(&self.levers, &self.learned());
+        let (told_first, told_chosen) = asked::changed(&self.asked());
+        let first = Sides {
+            line: lever::first(&self.levers),
+            asked: told_first,
+        };
+        let chosen = Sides {
+            line: lever::chosen(&self.levers, &self.learned()),
+            asked: told_chosen,
+        };
         let n_sides = self.n_sides();
         while self.kept.state.rounds.len() < n_rounds {
             let state = &mut self.kept.state;

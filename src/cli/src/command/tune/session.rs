@@ -10,6 +10,7 @@ use colltune_models::statistics::CellStatistics;
 
 use super::state::{Accounted, Choice, End, JOBS_MAX, Kept};
 use super::words;
+use crate::asked;
 use crate::command::compare::Found;
 use crate::command::lever;
 use crate::command::train::counted;
@@ -56,7 +57,8 @@ impl Session {
     pub fn run(&mut self) -> anyhow::Result<End> {
         loop {
             let state = &self.kept.state;
-            let is_stable = state.is_stable() && self.learned().iter().all(|one| one.is_settled);
+            let levers_are = self.learned().iter().all(|one| one.is_settled);
+            let is_stable = state.is_stable() && levers_are && asked::is_settled(&self.asked());
             let is_settled = is_stable || state.n_learned() >= JOBS_MAX;
             let n_sides = self.n_sides();
             let next = match is_settled {
@@ -122,10 +124,10 @@ impl Session {
 
     /// Collectives are not worth tuning: the end, unless there are levers.
     fn collectives_end(&mut self) -> Option<End> {
-        if self.levers.is_empty() {
+        if self.levers.is_empty() && !self.is_asked() {
             return Some(End::NothingToGain);
         }
-        progress::tell("Going on with the levers alone; the jobs run the default.");
+        progress::tell("Going on with the levers alone.");
         self.kept.state.collectives_are_over = true;
         None
     }
@@ -187,6 +189,8 @@ impl Session {
             let so_far = state.so_far().map_or_else(String::new, words::so_far);
             let number = state.n_explored() + 1;
             let (mode, tries) = match state.collectives_are_over {
+                // Arms for which the program asks are drawn where variants are.
+                true if self.is_asked() => (Mode::Explore, "the levers' arms"),
                 true => (Mode::Record, "the levers' arms"),
                 false => (Mode::Explore, "variants"),
             };
@@ -203,6 +207,9 @@ impl Session {
     /// Learns from the batch, and says what changed; the end where nothing is left to find.
     fn learn(&mut self) -> anyhow::Result<Option<End>> {
         if self.kept.state.collectives_are_over {
+            if self.is_asked() {
+                train(&self.db, TrainOptions::default(), &|_| ())?;
+            }
             self.kept.state.open_batch().choices = Some(Vec::new());
             self.save()?;
             return Ok(None);
@@ -242,7 +249,7 @@ impl Session {
         while n_pairs > PAIRS_LEAST && !self.fits(n_sides * n_pairs.saturating_sub(n_done)) {
             n_pairs -= 1;
         }
-        if !self.levers.is_empty() {
+        if self.has_levers() {
             return self.compare_together(n_pairs);
         }
         let timed: Vec<Step> = schedule(n_pairs, 1)

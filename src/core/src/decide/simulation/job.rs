@@ -234,6 +234,7 @@ pub fn basic_rules() -> &'static [Rules; 2] {
                 cells: CellTable::new(&Model::initial(&settings, library, "none"), library),
                 settings,
                 tables_from: TablesFrom::Database,
+                levers: Vec::new(),
             };
             Rules::new(terms, library, Telling::Needed)
         })

@@ -1,5 +1,7 @@
 //! `--lever`: a program's own options, drawn, learned, chosen and compared by the command.
 
+mod asked;
+
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 

@@ -1,0 +1,397 @@
+//! How the members of a communicator come to the same arm, though one of them may never ask.
+//!
+//! A tree of members, the root of which decides. Each gathers what the members below it say, tells the one above it, and
+//! waits for the root's word: an arm, or that there is none. Whoever waited too long for another one gives up, which is
+//! the same as no arm. So before an arm is in force, everybody promises not to give up any more, or says that it has, and
+//! the root's last word follows:
+//!
+//! ```text
+//! up: what was asked    down: first word    up: promised or given up    down: last word
+//! ```
+//! A member that has promised waits without end, but only for members that have asked and will answer. The others' answer
+//! is then no arm, which is what those who gave up took. So all that come take the same arm, and nobody waits for ever.
+
+/// What members say, combined on the way up; what the numbers mean is the caller's.
+pub type Words = [u64; 4];
+
+/// What [`Words`] are combined by.
+pub type Combine = fn(&mut Words, &Words);
+
+/// One message between a member and the one above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Up: what the members from here down asked; `None` where one of them did not come.
+    Asked(Option<Words>),
+    /// Down: the arm, or none.
+    First(Option<u32>),
+    /// Up: whether all from here down have promised.
+    Promised(bool),
+    /// Down: whether the arm is in force.
+    Last(bool),
+}
+
+/// What a member does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    Send(usize, Message),
+    /// Waits for a message of a member; `patient` ones without end.
+    Receive {
+        from: usize,
+        patient: bool,
+    },
+    /// The root alone: says what comes of what was asked; see [`Accord::decide`].
+    Decide(Words),
+    Over(Option<u32>),
+}
+
+/// Who is above and below a member in the tree of `n`, with member 0 as its root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    pub above: Option<usize>,
+    pub below: Vec<usize>,
+}
+
+impl Tree {
+    /// A binomial tree: member `m` is below the one with its lowest bit cleared.
+    pub fn binomial(member: usize, n: usize) -> Tree {
+        let own = match member {
+            0 => usize::BITS,
+            _ => member.trailing_zeros(),
+        };
+        let below = (0..own).map_while(|bit| {
+            let other = member + 1usize.checked_shl(bit)?;
+            (other < n).then_some(other)
+        });
+        Tree {
+            above: (member > 0).then(|| member & (member - 1)),
+            below: below.collect(),
+        }
+    }
+}
+
+/// Gathers what the members below say; by itself a reduction to the root.
+#[derive(Clone, Debug)]
+pub struct Gather {
+    tree: Tree,
+    combine: Combine,
+    heard: usize,
+    words: Option<Words>,
+}
+
+impl Gather {
+    pub fn new(tree: Tree, own: Words, combine: Combine) -> Gather {
+        Gather {
+            tree,
+            combine,
+            heard: 0,
+            words: Some(own),
+        }
+    }
+
+    /// Whom it waits for; `None` where everybody was heard.
+    pub fn waits_for(&self) -> Option<usize> {
+        self.tree.below.get(self.heard).copied()
+    }
+
+    /// Takes what that member said, or that it did not come.
+    pub fn heard(&mut self, said: Option<Words>) {
+        self.heard += 1;
+        self.words = match (self.words, said) {
+            (Some(mut words), Some(said)) => {
+                (self.combine)(&mut words, &said);
+                Some(words)
+            }
+            _ => None,
+        };
+    }
+
+    /// Where it goes, and what; `None` above the root.
+    pub fn up(&self) -> Option<usize> {
+        self.tree.above
+    }
+
+    pub fn words(&self) -> Option<Words> {
+        self.words
+    }
+}
+
+/// One member's part.
+#[derive(Clone, Debug)]
+pub struct Accord {
+    gather: Gather,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Gathering,
+    Deciding(Words),
+    /// For the first word.
+    Waiting,
+    /// The first word goes to the members from that place on.
+    Telling(Option<u32>, usize),
+    /// It gave up: that goes up, and then down.
+    GivingUp,
+    /// Promises of the members from that place on are to come.
+    Collecting(u32, usize, bool),
+    Bound(u32),
+    /// The last word goes to the members from that place on.
+    Closing(Option<u32>, usize),
+}
+
+impl Accord {
+    pub fn new(tree: Tree, own: Words, combine: Combine) -> Accord {
+        Accord {
+            gather: Gather::new(tree, own, combine),
+            stage: Stage::Gathering,
+        }
+    }
+
+    /// What to do next. A message that is sent is not told again.
+    pub fn next(&mut self) -> Next {
+        let above = self.gather.up();
+        let below = |place: usize| self.gather.tree.below.get(place).copied();
+        match self.stage {
+            Stage::Gathering => match (self.gather.waits_for(), above, self.gather.words()) {
+                (Some(from), ..) => Next::Receive {
+                    from,
+                    patient: false,
+                },
+                (None, Some(above), words) => {
+                    self.stage = Stage::Waiting;
+                    Next::Send(above, Message::Asked(words))
+                }
+                (None, None, Some(words)) => {
+                    self.stage = Stage::Deciding(words);
+                    self.next()
+                }
+                (None, None, None) => {
+                    self.stage = Stage::Telling(None, 0);
+                    self.next()
+                }
+            },
+            Stage::Deciding(words) => Next::Decide(words),
+            Stage::Waiting => Next::Receive {
+                from: above.expect("the root decides"),
+                patient: false,
+            },
+            Stage::GivingUp => {
+                self.stage = Stage::Telling(None, 0);
+                Next::Send(above.expect("the root decides"), Message::Promised(false))
+            }
+            Stage::Telling(arm, place) => match (below(place), arm) {
+                (Some(to), _) => {
+                    self.stage = Stage::Telling(arm, place + 1);
+                    Next::Send(to, Message::First(arm))
+                }
+                (None, None) => Next::Over(None),
+                (None, Some(arm)) => {
+                    self.stage = Stage::Collecting(arm, 0, true);
+                    self.next()
+                }
+            },
+            Stage::Collecting(arm, place, all) => match (below(place), above) {
+                (Some(from), _) => Next::Receive {
+                    from,
+                    patient: true,
+                },
+                (None, Some(above)) => {
+                    self.stage = Stage::Bound(arm);
+                    Next::Send(above, Message::Promised(all))
+                }
+                (None, None) => {
+                    self.stage = Stage::Closing(all.then_some(arm), 0);
+                    self.next()
+                }
+            },
+            Stage::Bound(_) => Next::Receive {
+                from: above.expect("the root has the last word"),
+                patient: true,
+            },
+            Stage::Closing(arm, place) => match below(place) {
+                Some(to) => {
+                    self.stage = Stage::Closing(arm, place + 1);
+                    Next::Send(to, Message::Last(arm.is_some()))
+                }
+                None => Next::Over(arm),
+            },
+        }
+    }
+
+    /// The root's decision, where [`Next::Decide`] asked for it.
+    pub fn decide(&mut self, arm: Option<u32>) {
+        if let Stage::Deciding(_) = self.stage {
+            self.stage = Stage::Telling(arm, 0);
+        }
+    }
+
+    /// Takes the message that [`Next::Receive`] waited for; `None` where it did not come in time, or made no sense.
+    pub fn received(&mut self, message: Option<Message>) {
+        self.stage = match (self.stage, message) {
+            (Stage::Gathering, said) => {
+                self.gather.heard(match said {
+                    Some(Message::Asked(words)) => words,
+                    _ => None,
+                });
+                Stage::Gathering
+            }
+            (Stage::Waiting, Some(Message::First(arm))) => Stage::Telling(arm, 0),
+            (Stage::Waiting, _) => Stage::GivingUp,
+            (Stage::Collecting(arm, place, all), said) => {
+                Stage::Collecting(arm, place + 1, all && said == Some(Message::Promised(true)))
+            }
+            (Stage::Bound(arm), said) => {
+                Stage::Closing((said == Some(Message::Last(true))).then_some(arm), 0)
+            }
+            (stage, _) => stage,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, VecDeque};
+
+    use super::*;
+    use crate::select::mix;
+
+    /// How long a member waits that is not patient, in turns.
+    const PATIENCE: u64 = 200;
+
+    fn largest(words: &mut Words, said: &Words) {
+        for (word, said) in words.iter_mut().zip(said) {
+            *word = (*word).max(*said);
+        }
+    }
+
+    /// Members that come at these turns, or never; messages take up to `delay` turns. Returns what each took that came.
+    fn simulated(comes: &[Option<u64>], delay: u64, seed: u64) -> Vec<Option<Option<u32>>> {
+        let n = comes.len();
+        let mut parts: Vec<Accord> = (0..n)
+            .map(|member| {
+                let own = [member as u64, 7, !7, 0];
+                Accord::new(Tree::binomial(member, n), own, largest)
+            })
+            .collect();
+        let mut over = vec![None; n];
+        let mut waits: Vec<Option<(usize, bool, u64)>> = vec![None; n];
+        let mut queues: HashMap<(usize, usize), VecDeque<(u64, Message)>> = HashMap::new();
+        let mut random = seed;
+        for turn in 0..20_000u64 {
+            for member in 0..n {
+                if over[member].is_some() || comes[member].is_none_or(|at| at > turn) {
+                    continue;
+                }
+                // Members are slow or quick by chance.
+                random = mix(random, turn + member as u64);
+                if random % 3 == 0 {
+                    continue;
+                }
+                if let Some((from, patient, since)) = waits[member] {
+                    let queue = queues.entry((from, member)).or_default();
+                    let come = queue.front().filter(|(at, _)| *at <= turn);
+                    match come.map(|(_, message)| *message) {
+                        Some(message) => {
+                            queue.pop_front();
+                            parts[member].received(Some(message));
+                        }
+                        None if !patient && turn - since > PATIENCE => parts[member].received(None),
+                        None => continue,
+                    }
+                    waits[member] = None;
+                }
+                match parts[member].next() {
+                    Next::Send(to, message) => {
+                        random = mix(random, 1);
+                        let queue = queues.entry((member, to)).or_default();
+                        let behind = queue.back().map_or(0, |(at, _)| *at);
+                        queue.push_back((behind.max(turn + 1 + random % delay), message));
+                    }
+                    Next::Receive { from, patient } => waits[member] = Some((from, patient, turn)),
+                    Next::Decide(words) => {
+                        assert_eq!(words, [n as u64 - 1, 7, !7, 0]);
+                        parts[member].decide(Some(3));
+                    }
+                    Next::Over(arm) => over[member] = Some(arm),
+                }
+            }
+        }
+        over
+    }
+
+    #[test]
+    fn members_that_all_come_in_time_take_the_roots_arm() {
+        for n in 1..=33 {
+            let comes: Vec<Option<u64>> = (0..n).map(|member| Some(member % 5)).collect();
+            let took = simulated(&comes, 3, n);
+            assert!(
+                took.iter().all(|took| *took == Some(Some(3))),
+                "{n}: {took:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn where_one_never_comes_the_others_take_none_and_none_waits_for_ever() {
+        for n in 2..=17 {
+            for missing in 0..n {
+                let mut comes = vec![Some(1); n];
+                comes[missing] = None;
+                let took = simulated(&comes, 3, 1);
+                for (member, took) in took.into_iter().enumerate() {
+                    let expected = (member != missing).then_some(None);
+                    assert_eq!(took, expected, "{n} members without {missing}: {member}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whenever_members_come_all_take_the_same() {
+        let (mut arms, mut none) = (0, 0);
+        for seed in 0..4_000u64 {
+            let n = 2 + mix(seed, 1) % 9;
+            let spread = 1 + mix(seed, 2) % (3 * PATIENCE);
+            let comes = |member| Some(mix(mix(seed, 3), member) % spread);
+            let comes: Vec<Option<u64>> = (0..n).map(comes).collect();
+            let took = simulated(&comes, 1 + mix(seed, 4) % 120, seed);
+            assert!(
+                took.iter().all(|one| one.is_some() && *one == took[0]),
+                "seed {seed}: {took:?}"
+            );
+            match took[0].flatten() {
+                Some(_) => arms += 1,
+                None => none += 1,
+            }
+        }
+        assert!(
+            arms > 500 && none > 500,
+            "{arms} with an arm, {none} without"
+        );
+    }
+
+    #[test]
+    fn a_gathering_alone_brings_what_all_said_to_the_root_of_every_tree() {
+        for n in 1..=33usize {
+            let mut below: Vec<Vec<usize>> = vec![Vec::new(); n];
+            for member in 1..n {
+                let above = Tree::binomial(member, n).above.unwrap();
+                assert!(above < member);
+                below[above].push(member);
+            }
+            for (member, below) in below.iter().enumerate() {
+                assert_eq!(Tree::binomial(member, n).below, *below, "{member} of {n}");
+            }
+            let mut said = vec![None; n];
+            for member in (0..n).rev() {
+                let mut gather =
+                    Gather::new(Tree::binomial(member, n), [member as u64; 4], largest);
+                while let Some(from) = gather.waits_for() {
+                    gather.heard(said[from]);
+                }
+                said[member] = gather.words();
+            }
+            assert_eq!(said[0], Some([n as u64 - 1; 4]));
+        }
+    }
+}

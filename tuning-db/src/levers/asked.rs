@@ -1,0 +1,274 @@
+//! Levers that programs ask about: from the epochs in the ledger to `DB/levers.json`, which jobs read.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+
+use colltune_core::account::JobSummary;
+use colltune_core::levers::asked::{Asked, LeverPlace};
+use colltune_core::levers::learned::{FILE, LearnedLever, LearnedLevers, SCHEMA};
+use colltune_core::model::Share;
+use colltune_files::{MODEL_BYTES_MAX, read_text};
+use colltune_models::levers::{Lever, LeverJudged, Row, judge};
+
+use super::place;
+use crate::database::{Database, DbError};
+use crate::{runs, write};
+
+/// So many epochs are learned from, shared out among the runs, but at least so many of each.
+const EPOCHS: usize = 96;
+const OF_RUN_LEAST: usize = 8;
+/// The same evidence gives the same answer.
+const SEED: u64 = 1;
+
+/// What belongs together: a program's lever with one library.
+type Key = (String, String, LeverPlace);
+
+/// What is in force; nothing where nothing was learned, or it cannot be read, which is told.
+pub fn learned(db: &Database, warnings: &mut Vec<String>) -> Vec<LearnedLever> {
+    let path = path(db);
+    let text = match read_text(&path, MODEL_BYTES_MAX) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => {
+            warnings.push(format!("failed to read {}: {error}", path.display()));
+            return Vec::new();
+        }
+    };
+    match LearnedLevers::from_json(&text) {
+        Ok(known) => known.levers,
+        Err(error) => {
+            warnings.push(format!("failed to {error}, in {}", path.display()));
+            Vec::new()
+        }
+    }
+}
+
+pub(crate) fn path(db: &Database) -> PathBuf {
+    db.root().join(FILE)
+}
+
+/// Learns from the newest runs that asked, and puts that in force. Only the holder of the lock may call it.
+///
+/// Errors: `Io`; what was in force is then still.
+pub(crate) fn learn(
+    db: &Database,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<LearnedLever>, DbError> {
+    let before = learned(db, warnings);
+    let mut found = runs::newest(db, |run| !run.asked.is_empty(), warnings);
+    if found.is_empty() {
+        return Ok(before);
+    }
+    found.sort_by_key(|run| run.started_unix_ms);
+    let mut by_key: BTreeMap<Key, Vec<(&JobSummary, &Asked)>> = BTreeMap::new();
+    for run in &found {
+        for asked in &run.asked {
+            let key = (
+                run.program.clone(),
+                run.library.clone(),
+                asked.place.clone(),
+            );
+            by_key.entry(key).or_default().push((run, asked));
+        }
+    }
+    let is_told = |one: &&LearnedLever| !by_key.contains_key(&key_of(one));
+    let kept: Vec<LearnedLever> = before.iter().filter(is_told).cloned().collect();
+    let new = by_key.iter().filter_map(|(key, asked)| {
+        let before = before.iter().find(|one| key_of(one) == *key);
+        learned_of(key, asked, before)
+    });
+    let mut levers: Vec<LearnedLever> = new.chain(kept).collect();
+    levers.sort_by_key(key_of);
+    let text = LearnedLevers {
+        schema: SCHEMA,
+        levers: levers.clone(),
+    }
+    .to_json();
+    if before != levers {
+        write::atomically(&db.folder(db.root())?, FILE, text.as_bytes())?;
+    }
+    Ok(levers)
+}
+
+fn key_of(one: &LearnedLever) -> Key {
+    let place = LeverPlace {
+        lever: one.lever.clone(),
+        class: one.class,
+        nodes: one.nodes,
+        ppn: one.ppn,
+        ranks: one.ranks,
+    };
+    (one.program.clone(), one.library.clone(), place)
+}
+
+/// Of runs in the order of time; the arms that the newest one offered may be drawn.
+fn learned_of(
+    (program, library, place): &Key,
+    asked: &[(&JobSummary, &Asked)],
+    before: Option<&LearnedLever>,
+) -> Option<LearnedLever> {
+    let offered = &asked.last()?.1.arms;
+    let (names, rows) = rows(asked, offered);
+    let lever = Lever {
+        n_arms: names.len(),
+        n_offered: offered.len(),
+        before: before.and_then(|one| names.iter().position(|name| *name == one.best)),
+    };
+    let judged: Vec<LeverJudged> = judge(&[lever], &rows, SEED);
+    let judged = judged.first()?;
+    let arms = offered.iter().zip(&judged.shares);
+    let best = judged.contrasts[judged.best];
+    Some(LearnedLever {
+        program: program.clone(),
+        library: library.clone(),
+        lever: place.lever.clone(),
+        class: place.class,
+        nodes: place.nodes,
+        ppn: place.ppn,
+        ranks: place.ranks,
+        best: offered[judged.best].clone(),
+        gain: [best.gain, best.lo, best.hi].map(|ratio| ratio.min(f64::MAX)),
+        epochs: asked.iter().map(|(_, asked)| asked.all).sum(),
+        is_settled: judged.is_settled,
+        arms: arms
+            .map(|(name, &probability)| Share {
+                name: name.clone(),
+                probability,
+            })
+            .collect(),
+    })
+}
+
+/// A row for each epoch. Those of one run are a block of their own, which what is slower in all of it does not move, where
+/// they tell arms apart; those of runs with one arm each stand beside each other.
+fn rows(asked: &[(&JobSummary, &Asked)], offered: &[String]) -> (Vec<String>, Vec<Row>) {
+    let of_run = OF_RUN_LEAST.max(EPOCHS / asked.len().max(1));
+    let (mut names, mut blocks, mut rows) = (offered.to_vec(), Vec::new(), Vec::new());
+    for (run, asked) in asked {
+        let skipped = asked.epochs.len().saturating_sub(of_run);
+        let epochs = || asked.epochs.iter().skip(skipped);
+        let arms: HashSet<u16> = epochs().map(|epoch| epoch.arm).collect();
+        let block = match arms.len() {
+            0 | 1 => (run.mode.as_str(), ""),
+            _ => (run.mode.as_str(), run.job.as_str()),
+        };
+        for epoch in epochs() {
+            let Some(arm) = asked.arms.get(usize::from(epoch.arm)) else {
+                continue;
+            };
+            rows.push(Row {
+                block: place(&mut blocks, block),
+                arms: vec![place(&mut names, arm.clone())],
+                log_time: (epoch.seconds / epoch.work).ln(),
+            });
+        }
+    }
+    (names, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use colltune_core::account::{JobFacts, KINDS};
+    use colltune_core::levers::asked::{self, Epoch};
+
+    use super::*;
+
+    /// Runs of a program with three arms, of which the last one takes `slow` times as long as the second, the first one
+    /// half as long again; each run is as fast as its node happens to be.
+    fn database(runs: u16, epochs: u16, slow: f64) -> (tempfile::TempDir, Database) {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::create_or_open(folder.path()).unwrap();
+        for run in 0..runs {
+            let place = LeverPlace {
+                lever: "placement".to_owned(),
+                class: 4,
+                nodes: 2,
+                ppn: 2,
+                ranks: 4,
+            };
+            let mut told = Vec::new();
+            let arms = ["a", "b", "c"].map(str::to_owned);
+            for number in 0..epochs {
+                let arm = (run * 5 + number) % 3;
+                let noise = 1.0 + 0.01 * f64::from((run * 7 + number * 11) % 5);
+                let seconds = noise * [1.5, 1.0, slow][usize::from(arm)] * f64::from(1 + run % 3);
+                // A blast that grows: more work, and longer.
+                let work = 10.0 + f64::from(number);
+                asked::add(
+                    &mut told,
+                    &place,
+                    &arms,
+                    Epoch {
+                        arm,
+                        seconds: seconds * work,
+                        work,
+                    },
+                );
+            }
+            let facts = JobFacts {
+                job: format!("job-{run}"),
+                program: "app".to_owned(),
+                mode: "explore".to_owned(),
+                library: "openmpi-4.1.4".to_owned(),
+                asked: told,
+                ranks: 4,
+                started_unix_ms: u64::from(run),
+                ..JobFacts::default()
+            };
+            let summary = match run {
+                // It died.
+                0 => JobSummary::begun(facts),
+                _ => JobSummary::new(facts, &vec![Default::default(); KINDS]),
+            };
+            std::fs::create_dir_all(db.incoming()).unwrap();
+            std::fs::write(db.incoming().join(format!("job-{run}.run")), summary.line()).unwrap();
+        }
+        (folder, db)
+    }
+
+    fn trained(db: &Database) -> Vec<LearnedLever> {
+        crate::train::train(db, Default::default(), &|_| ()).unwrap();
+        learned(db, &mut Vec::new())
+    }
+
+    #[test]
+    fn what_epochs_tell_is_learned_whatever_their_runs_were_like_and_is_in_force_for_jobs() {
+        let (_folder, db) = database(6, 12, 1.3);
+        let known = trained(&db);
+        let [one] = &known[..] else {
+            panic!("{known:?}")
+        };
+        assert_eq!((&*one.best, one.epochs, one.class), ("b", 72, 4));
+        let [gain, low, high] = one.gain;
+        assert!(
+            low < 1.5 && 1.5 < high && (gain - 1.5).abs() < 0.03,
+            "{:?}",
+            one.gain
+        );
+        assert!(one.arms[1].probability > one.arms[2].probability);
+        // Nothing new: nothing is written anew, and it stays.
+        let written = || std::fs::metadata(path(&db)).unwrap().modified().unwrap();
+        let before = written();
+        assert_eq!(trained(&db), known);
+        assert_eq!(written(), before);
+    }
+
+    #[test]
+    fn the_first_arm_stays_where_another_one_is_faster_by_next_to_nothing() {
+        let (_folder, db) = database(4, 12, 1.498);
+        let mut known = trained(&db);
+        assert_eq!(known.remove(0).best, "b");
+        let (_folder, db) = database(0, 0, 1.0);
+        assert!(trained(&db).is_empty() && !path(&db).exists());
+    }
+
+    #[test]
+    fn a_file_that_is_no_such_file_is_told_and_replaced() {
+        let (_folder, db) = database(3, 12, 1.3);
+        std::fs::write(path(&db), "{}").unwrap();
+        let mut warnings = Vec::new();
+        assert!(learned(&db, &mut warnings).is_empty());
+        assert!(warnings[0].contains("levers.json"), "{warnings:?}");
+        assert_eq!(trained(&db).len(), 1);
+    }
+}
