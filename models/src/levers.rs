@@ -47,6 +47,8 @@ const RUNS_LEAST: usize = 2;
 /// What is expected to be gained by further runs is not worth them. Then the arms but the best one share this.
 const LEFT: f64 = 0.01;
 const STILL_DRAWN: f64 = 0.1;
+/// The most of a run's epochs that one arm gets before that.
+const MOST_OF_A_RUN: f64 = 0.6;
 
 /// One lever with the arms that rows name.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +83,52 @@ pub struct LeverJudged {
     pub is_settled: bool,
 }
 
+/// The epochs of one run in which a program asked, in their order: each one's arm, and the logarithm of its time for the
+/// same work.
+pub struct Epochs {
+    /// Runs with the same number were made in the same way.
+    pub way: usize,
+    pub epochs: Vec<(usize, f64)>,
+}
+
+/// A row for each epoch. Those of one run are a block of their own, which what is slower in all of it does not move, where
+/// they tell arms apart; those of runs with one arm each stand beside each other.
+pub fn rows_of_epochs(runs: &[Epochs]) -> Vec<Row> {
+    let ways = runs.iter().map(|run| run.way + 1).max().unwrap_or(0);
+    let rows = runs.iter().enumerate().flat_map(|(number, run)| {
+        let first = run.epochs.first().map(|(arm, _)| *arm);
+        let differ = run.epochs.iter().any(|(arm, _)| Some(*arm) != first);
+        let block = if differ { ways + number } else { run.way };
+        run.epochs.iter().map(move |&(arm, log_time)| Row {
+            block,
+            arms: vec![arm],
+            log_time,
+        })
+    });
+    rows.collect()
+}
+
 impl LeverJudged {
+    /// The probabilities of the next draws where a run draws once an epoch: no arm takes all of them, so that the epochs
+    /// of a run tell arms apart.
+    pub fn shares_of_epochs(&self) -> Vec<f64> {
+        let most = if self.is_settled { 1.0 } else { MOST_OF_A_RUN };
+        let largest =
+            (0..self.shares.len()).max_by(|&a, &b| self.shares[a].total_cmp(&self.shares[b]));
+        let Some(largest) = largest.filter(|&arm| self.shares[arm] > most) else {
+            return self.shares.clone();
+        };
+        // The rest goes to what it is to be told from: the best arm, or if it is that all others.
+        let rest = 1.0 - most;
+        let others = (self.shares.len() - 1) as f64;
+        let share = |arm: usize| match (arm == largest, self.best == largest) {
+            (true, _) => most,
+            (false, true) => rest / others,
+            (false, false) => rest * f64::from(u8::from(arm == self.best)),
+        };
+        (0..self.shares.len()).map(share).collect()
+    }
+
     /// Whether no arm is known to be faster or slower than the first one.
     pub fn has_no_effect(&self) -> bool {
         let differs = |one: &Contrast| one.lo > 1.0 || one.hi < 1.0;

@@ -2,7 +2,7 @@
 //!
 //! `cargo test --release -p colltune-models --test claims levers -- --nocapture` prints the figures.
 
-use colltune_models::levers::{Lever, LeverJudged, Row, drawn, judge};
+use colltune_models::levers::{Epochs, Lever, LeverJudged, Row, drawn, judge, rows_of_epochs};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_distr::{Distribution as _, StandardNormal};
@@ -51,9 +51,9 @@ impl Machine {
 
 /// What ten jobs taught: of the lever, and which variant their calls found to be the fastest.
 ///
-/// A job draws one arm, and its calls draw variants: at first all of them, later mostly those that were fast with the
+/// A job draws one arm, or one for each of its epochs, and its calls draw variants: at first all of them, later mostly those that were fast with the
 /// arms that ran (a split plot). Their times are of many calls, so only the interaction keeps them from the truth.
-fn tuned(machine: &Machine, seed: u64) -> (LeverJudged, usize) {
+fn tuned(machine: &Machine, epochs: usize, seed: u64) -> (LeverJudged, usize) {
     let mut random = StdRng::seed_from_u64(seed);
     let lever = Lever {
         n_arms: machine.arms.len(),
@@ -61,31 +61,48 @@ fn tuned(machine: &Machine, seed: u64) -> (LeverJudged, usize) {
         before: None,
     };
     let (mut rows, mut level, mut judged) = (Vec::new(), 0.0, judge(&[lever], &[], seed));
+    let mut runs = Vec::new();
     let mut calls = vec![(0.0, 0.0); 4];
     let mut shares = vec![0.25; 4];
     for job in 0..JOBS {
-        let arm = match job {
-            0 => 0, // It says how long a job takes.
-            _ => drawn(&judged[0].shares, random.random()),
-        };
-        let mut time = 0.0;
-        for variant in 0..4 {
-            time += shares[variant] * machine.log_time(arm, variant).exp();
-            let noise: f64 = StandardNormal.sample(&mut random);
-            calls[variant].0 += shares[variant]
-                * (machine.log_time(arm, variant) - machine.arms[arm] + 0.003 * noise);
-            calls[variant].1 += shares[variant];
+        let mut told = Vec::new();
+        for epoch in 0..epochs {
+            let arm = match (job, epochs) {
+                (0, 1) => 0, // It says how long a job takes.
+                (_, 1) => drawn(&judged[0].shares, random.random()),
+                _ => drawn(&judged[0].shares_of_epochs(), random.random()),
+            };
+            let mut time = 0.0;
+            for variant in 0..4 {
+                time += shares[variant] * machine.log_time(arm, variant).exp();
+                let noise: f64 = StandardNormal.sample(&mut random);
+                calls[variant].0 += shares[variant]
+                    * (machine.log_time(arm, variant) - machine.arms[arm] + 0.003 * noise);
+                calls[variant].1 += shares[variant];
+            }
+            let (step, noise): (f64, f64) = (
+                StandardNormal.sample(&mut random),
+                StandardNormal.sample(&mut random),
+            );
+            // A job may run on slower nodes as a whole.
+            let of_job = if epoch == 0 && epochs > 1 { 5.0 } else { 1.0 };
+            level += of_job * machine.drift * step;
+            told.push((arm, time.ln() + level + machine.noise * noise));
         }
-        let (step, noise): (f64, f64) = (
-            StandardNormal.sample(&mut random),
-            StandardNormal.sample(&mut random),
-        );
-        level += machine.drift * step;
-        rows.push(Row {
-            block: usize::from(job > 0),
-            arms: vec![arm],
-            log_time: time.ln() + level + machine.noise * noise,
-        });
+        match epochs {
+            1 => rows.extend(told.iter().map(|&(arm, log_time)| Row {
+                block: usize::from(job > 0),
+                arms: vec![arm],
+                log_time,
+            })),
+            _ => {
+                runs.push(Epochs {
+                    way: 0,
+                    epochs: told,
+                });
+                rows = rows_of_epochs(&runs);
+            }
+        }
         judged = judge(&[lever], &rows, seed);
         let found = |variant: usize| calls[variant].0 / calls[variant].1;
         let fastest = (0..4)
@@ -101,19 +118,19 @@ fn tuned(machine: &Machine, seed: u64) -> (LeverJudged, usize) {
     (judged.remove(0), variant)
 }
 
-/// How many seeds end within 3 % of the best pair.
-fn within(together: f64) -> u64 {
+/// How many of the seeds from `first` on end within 3 % of the best pair.
+fn within(together: f64, epochs: usize, first: u64) -> u64 {
     let loss = |seed: u64| {
         let machine = Machine::new(0.1, together, &mut StdRng::seed_from_u64(seed));
-        let (lever, variant) = tuned(&machine, 1000 + seed);
+        let (lever, variant) = tuned(&machine, epochs, 1000 + seed);
         machine.loss(lever.best, variant)
     };
-    let mut losses: Vec<f64> = (0..SEEDS).map(loss).collect();
+    let mut losses: Vec<f64> = (first..first + SEEDS).map(loss).collect();
     losses.sort_unstable_by(f64::total_cmp);
     let within = losses.iter().filter(|loss| **loss <= 0.03).count();
     let at = |share: f64| 100.0 * losses[(share * (SEEDS - 1) as f64) as usize];
     println!(
-        "5 arms (10 %) x 4 variants (5 %), interaction {:.0} %, {JOBS} jobs: {within} of {SEEDS} seeds within 3 % of the \
+        "5 arms (10 %) x 4 variants (5 %), interaction {:.0} %, {JOBS} jobs of {epochs} epochs: {within} of {SEEDS} seeds within 3 % of the \
          best pair; loss: median {:.1} %, 95th percentile {:.1} %, most {:.1} %",
         100.0 * together,
         at(0.5),
@@ -125,9 +142,12 @@ fn within(together: f64) -> u64 {
 
 #[test]
 fn after_ten_jobs_the_pair_is_within_3_percent_of_the_best_in_95_of_100_seeds() {
-    assert!(within(0.01) * 100 >= 95 * SEEDS);
+    assert!(within(0.01, 1, 0) * 100 >= 95 * SEEDS);
     // Main effects are all that is learned, so a larger interaction costs more.
-    assert!(within(0.02) * 100 >= 85 * SEEDS);
+    assert!(within(0.02, 1, 0) * 100 >= 85 * SEEDS);
+    // Seeds that nobody looked at while this was made, and programs that ask four times a job.
+    assert!(within(0.01, 1, 50_000) * 100 >= 93 * SEEDS);
+    assert!(within(0.01, 4, 60_000) * 100 >= 95 * SEEDS);
 }
 
 #[test]
@@ -135,7 +155,7 @@ fn a_lever_without_effect_keeps_its_first_arm_and_is_said_to_have_none() {
     let (mut kept, mut none) = (0, 0);
     for seed in 0..SEEDS {
         let machine = Machine::new(0.0, 0.0, &mut StdRng::seed_from_u64(seed));
-        let (lever, _) = tuned(&machine, 2000 + seed);
+        let (lever, _) = tuned(&machine, 1, 2000 + seed);
         kept += u64::from(lever.best == 0);
         none += u64::from(lever.has_no_effect());
     }
@@ -208,7 +228,12 @@ fn each_arm_has_its_turn_what_is_not_offered_is_never_drawn_and_what_was_chosen_
         let judged = judge(&[lever(Some(before))], &rows, 1).remove(0);
         assert_eq!(judged.best, before);
         assert_eq!(judged.shares.len(), 3);
-        assert!(judged.shares[0] >= 0.1 - 1e-6, "{:?}", judged.shares);
+        // Next to nothing is left to find, so the best one runs.
+        assert!(
+            judged.is_settled && judged.shares[before] >= 0.9,
+            "{:?}",
+            judged.shares
+        );
     }
     // One run is not enough.
     let fast = [row(0, 0.0), row(0, 0.0), row(1, -1.0)];

@@ -120,7 +120,7 @@ pub fn table(known: &[LearnedLever]) -> String {
     }
     format!(
         "levers that programs ask about:\n{}",
-        aligned(&rows, |column| (3..6).contains(&column))
+        aligned(&rows, |column| !(3..6).contains(&column))
     )
 }
 

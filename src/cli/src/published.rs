@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use anyhow::bail;
+use colltune_core::levers::Arms;
 use colltune_core::library::Product;
 use colltune_core::model::Source;
-use colltune_db::{DataKey, Database, Generation, generation};
+use colltune_db::{DataKey, Database, Generation, generation, levers};
 use colltune_models::statistics::CellStatistics;
 
+use crate::asked;
 use colltune_output::failure::usage;
 
 /// A generation of one library.
@@ -17,6 +19,8 @@ pub struct Published {
     pub machine: String,
     pub generation: u64,
     pub cells: Vec<CellStatistics>,
+    /// What programs that ask are told in place of their first arms.
+    pub levers: Arms,
 }
 
 /// Loads the generation in force, for tables that `product` reads: of the library `key`, else of the only trained one of
@@ -33,11 +37,15 @@ pub fn load(db: &Path, key: Option<&str>, product: Product) -> anyhow::Result<Pu
             db.in_shell()
         );
     }
+    let library = generation.library.to_string();
+    let mut levers = levers::learned(&db, &mut Vec::new());
+    levers.retain(|one| one.library == library);
     Ok(Published {
-        library: generation.library.to_string(),
+        library,
         machine: generation.model.machine,
         generation: generation.number,
         cells: generation.cells,
+        levers: asked::changed(&levers).1,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Levers that programs ask about: from the epochs in the ledger to `DB/levers.json`, which jobs read.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use colltune_core::account::JobSummary;
@@ -8,7 +8,7 @@ use colltune_core::levers::asked::{Asked, LeverPlace};
 use colltune_core::levers::learned::{FILE, LearnedLever, LearnedLevers, SCHEMA};
 use colltune_core::model::Share;
 use colltune_files::{MODEL_BYTES_MAX, read_text};
-use colltune_models::levers::{Lever, LeverJudged, Row, judge};
+use colltune_models::levers::{Epochs, Lever, LeverJudged, Row, judge, rows_of_epochs};
 
 use super::place;
 use crate::database::{Database, DbError};
@@ -116,7 +116,7 @@ fn learned_of(
     };
     let judged: Vec<LeverJudged> = judge(&[lever], &rows, SEED);
     let judged = judged.first()?;
-    let arms = offered.iter().zip(&judged.shares);
+    let arms = offered.iter().zip(judged.shares_of_epochs());
     let best = judged.contrasts[judged.best];
     Some(LearnedLever {
         program: program.clone(),
@@ -131,7 +131,7 @@ fn learned_of(
         epochs: asked.iter().map(|(_, asked)| asked.all).sum(),
         is_settled: judged.is_settled,
         arms: arms
-            .map(|(name, &probability)| Share {
+            .map(|(name, probability)| Share {
                 name: name.clone(),
                 probability,
             })
@@ -139,31 +139,24 @@ fn learned_of(
     })
 }
 
-/// A row for each epoch. Those of one run are a block of their own, which what is slower in all of it does not move, where
-/// they tell arms apart; those of runs with one arm each stand beside each other.
+/// The names of the arms, those that are offered first, and a row for each epoch.
 fn rows(asked: &[(&JobSummary, &Asked)], offered: &[String]) -> (Vec<String>, Vec<Row>) {
     let of_run = OF_RUN_LEAST.max(EPOCHS / asked.len().max(1));
-    let (mut names, mut blocks, mut rows) = (offered.to_vec(), Vec::new(), Vec::new());
-    for (run, asked) in asked {
+    let (mut names, mut ways) = (offered.to_vec(), Vec::new());
+    let runs = asked.iter().map(|(run, asked)| {
         let skipped = asked.epochs.len().saturating_sub(of_run);
-        let epochs = || asked.epochs.iter().skip(skipped);
-        let arms: HashSet<u16> = epochs().map(|epoch| epoch.arm).collect();
-        let block = match arms.len() {
-            0 | 1 => (run.mode.as_str(), ""),
-            _ => (run.mode.as_str(), run.job.as_str()),
-        };
-        for epoch in epochs() {
-            let Some(arm) = asked.arms.get(usize::from(epoch.arm)) else {
-                continue;
-            };
-            rows.push(Row {
-                block: place(&mut blocks, block),
-                arms: vec![place(&mut names, arm.clone())],
-                log_time: (epoch.seconds / epoch.work).ln(),
-            });
+        let told = asked.epochs.iter().skip(skipped).filter_map(|epoch| {
+            let name = asked.arms.get(usize::from(epoch.arm))?;
+            let log_time = (epoch.seconds / epoch.work).ln();
+            Some((place(&mut names, name.clone()), log_time))
+        });
+        Epochs {
+            epochs: told.collect(),
+            way: place(&mut ways, run.mode.clone()),
         }
-    }
-    (names, rows)
+    });
+    let runs: Vec<Epochs> = runs.collect();
+    (names, rows_of_epochs(&runs))
 }
 
 #[cfg(test)]

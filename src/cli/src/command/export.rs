@@ -9,7 +9,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use colltune_core::environment;
+use colltune_core::levers::{self, Arms};
 use colltune_core::library::{Library, Product};
+use colltune_core::spelling::quoted;
 use colltune_db::Database;
 use colltune_db::generation;
 use colltune_db::site::Tables;
@@ -207,8 +210,22 @@ fn files(
             ]
         }
     };
+    if !published.levers.is_empty() {
+        let scripts = files.iter_mut().filter(|(name, _)| *name == "activate.sh");
+        scripts.for_each(|(_, text)| *text += &told(&published.levers));
+    }
     files.push(("notes.json", serde_json::to_string_pretty(&notes)? + "\n"));
     Ok(files)
+}
+
+/// Tells programs that ask about levers what was chosen for most of their epochs.
+fn told(arms: &Arms) -> String {
+    format!(
+        "# For programs that ask about their own options; over several nodes Open MPI's mpirun passes it on by -x {0}.\n\
+         export {0}={1}\n",
+        environment::LEVERS,
+        quoted(&levers::spell(arms))
+    )
 }
 
 /// Writes each file so that a running job never reads half a table.
@@ -257,5 +274,21 @@ fn summary(args: &Args, published: &Published, files: &[(&'static str, String)])
                 "in no cell an algorithm of the library's own was shown to be faster, so the table changes nothing"
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_tells_programs_the_arms_whatever_stands_in_them() {
+        let arms = Arms::from([("placement".to_owned(), "cplx:50;'x'".to_owned())]);
+        let script = told(&arms) + "printf %s \"$COLLTUNE_LEVERS\"";
+        let shell = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .output();
+        let told = String::from_utf8(shell.expect("there is a shell").stdout).expect("it is text");
+        assert_eq!(levers::parse(&told), arms, "{script}");
     }
 }

@@ -335,6 +335,10 @@ fn why_text(
 }
 
 fn table(db: &Database, generations: &[Generation], args: &Args) -> String {
+    let levers = asked::table(&levers::learned(db, &mut Vec::new()));
+    if generations.is_empty() && !levers.is_empty() {
+        return levers + &Ledger::read(db).sentence();
+    }
     if generations.is_empty() {
         return format!(
             "no runs yet: start jobs with `colltune run --db {} -- mpirun ...`\n",
@@ -346,7 +350,7 @@ fn table(db: &Database, generations: &[Generation], args: &Args) -> String {
         .map(|generation| table_of(db, generation, args))
         .collect::<Vec<_>>()
         .join("\n")
-        + &asked::table(&levers::learned(db, &mut Vec::new()))
+        + &levers
         + &Ledger::read(db).sentence()
 }
 

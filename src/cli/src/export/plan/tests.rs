@@ -78,6 +78,7 @@ pub fn published(library: &str, rows: &[Row]) -> Published {
         machine: "test".into(),
         generation: 3,
         cells: cells.collect(),
+        levers: Default::default(),
     }
 }
 
