@@ -8,12 +8,12 @@
  *   for (;;) {
  *       int arm = colltune_choose(MPI_COMM_WORLD, "placement", 3, arms, blocks_per_rank);
  *       place(arm);
- *       if (!advance(STEPS, &cells)) break;
- *       colltune_done(MPI_COMM_WORLD, "placement", (double)cells * STEPS);
+ *       double cells = advance(STEPS); // that this rank computed
+ *       colltune_done(MPI_COMM_WORLD, "placement", cells);
  *   }
  *
  * Nothing is linked: the tuner is found at run time if the job was started with it (`colltune run`, `colltune tune`).
- * Without it a choice costs nothing and sends no message; it is the first arm, or what the variable COLLTUNE_LEVERS says:
+ * Without it a choice sends no message and is the first arm, or what the variable COLLTUNE_LEVERS says:
  *
  *   COLLTUNE_LEVERS="placement=knapsack;threads=4"
  *
@@ -37,8 +37,8 @@ extern "C" {
  * as blocks per rank; its power of two counts. */
 static inline int colltune_choose(MPI_Comm comm, const char *lever, int n_arms, const char *const arms[], double size);
 
-/* The epoch since the last colltune_choose of this lever is over and did so much work on all ranks together, in any unit
- * that does not change, neither with the arm. Collective over `comm`. */
+/* The epoch since the last colltune_choose of this lever is over, and this rank did so much work in it, in any unit that does
+ * not change, neither with the arm. The ranks' work is added up: 0 is possible on some. Collective over `comm`. */
 static inline void colltune_done(MPI_Comm comm, const char *lever, double work);
 
 /* What follows is not for callers. */
