@@ -19,7 +19,7 @@ const TWO_LEVELS: &str = "--physics euler --nx 4 --ny 4 --nz 4 --npx 2 --npy 2 -
     --sedov_centre 0 0 0 --checksum_freq 1 --num_tsteps 100000 --time 0.2";
 
 /// Ranks, placement, and whether the tuner explores.
-const CASES: [(u32, &str, bool); 6] = [
+const CASES: [(u32, &str, bool); 7] = [
     (2, "--hilbert", true),
     (3, "--placement lpt-swap", true),
     (4, "--rcb --lb_opt 2", false),
@@ -30,6 +30,7 @@ const CASES: [(u32, &str, bool); 6] = [
     ),
     (7, "--hilbert --limit_move 20", true),
     (8, "--placement contiguous-optimal", true),
+    (4, "--placement tuned --balance_when tuned", true),
 ];
 
 fn words(line: &str) -> Vec<&str> {
@@ -97,6 +98,38 @@ on_each_library! {
                 assert_eq!(one, ending_of(mpi, problem, case), "{problem} on {case:?}");
             }
         }
+    }
+}
+
+on_each_library! {
+    fn a_variable_names_the_arms_of_a_run_without_the_tuner_and_no_bit_depends_on_them(mpi: Mpi) {
+        let place = folder();
+        let report = place.path().join("report.json");
+        for (problem, n_steps) in [(SPHERE, 6), (BLAST, 9)] {
+            let one = ending_of(mpi, problem, (1, "", false));
+            for (levers, placement, when) in [
+                ("", "rcb", "refinement"),
+                ("placement=cplx:50", "cplx:50", "refinement"),
+                ("balance_when=imbalance:0.1;placement=hilbert", "hilbert", "imbalance:0.1"),
+            ] {
+                let line = format!("{problem} --placement tuned --balance_when tuned --json {}", report.display());
+                let run = job(3).mpi(mpi).env("COLLTUNE_LEVERS", levers);
+                let outcome = run.run(&mpi.mini_app().to_string_lossy(), &words(&line));
+                outcome.succeeds().is_silent();
+                assert_eq!(one, ending(&report), "{problem} with {levers}");
+                let text = std::fs::read_to_string(&report).expect("a summary");
+                let all: Value = serde_json::from_str(&text).expect("JSON");
+                let ran = |arm: &str| serde_json::json!({arm: n_steps});
+                assert_eq!(all["levers"]["placement"], ran(placement), "{levers}");
+                assert_eq!(all["levers"]["balance_when"], ran(when), "{levers}");
+            }
+        }
+        let run = job(3).mpi(mpi).env("COLLTUNE_LEVERS", "placement=cplx:51");
+        let line = format!("{SPHERE} --num_tsteps 12 --placement tuned");
+        let outcome = run.run(&mpi.mini_app().to_string_lossy(), &words(&line));
+        let said = "colltune-amr: COLLTUNE_LEVERS names placement=cplx:51, which is none of rcb, hilbert, \
+            contiguous-optimal, cplx:50, lpt-swap: rcb is used\n";
+        outcome.succeeds().claim(outcome.stderr == said, "it is said once");
     }
 }
 

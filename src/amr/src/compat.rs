@@ -125,8 +125,15 @@ impl<'a> Compat<'a> {
     }
 
     /// Counting for a new placement, up to where blocks move; `owners` is what it led to.
-    pub fn balance(&self, settings: &Settings, mesh: &Mesh, owners: &[u32], limited: bool) {
-        match settings.placement {
+    pub fn balance(
+        &self,
+        settings: &Settings,
+        policy: &PlacementName,
+        mesh: &Mesh,
+        owners: &[u32],
+        limited: bool,
+    ) {
+        match policy {
             PlacementName::Rcb => self.bisect(settings, mesh),
             _ => self.cut_curve(mesh),
         }

@@ -62,11 +62,11 @@ pub struct Options {
     #[arg(long)]
     pub trunc_hilbert: bool,
     /// The placement policy by name: rcb, morton, hilbert, or one of the placement library (cplx:50,
-    /// lpt-swap, contiguous-optimal, ...).
+    /// lpt-swap, contiguous-optimal, ...); tuned[:NAME,...] lets colltune choose, for 5 to 20 steps at a time.
     #[arg(long)]
     pub placement: Option<String>,
-    /// When blocks are placed anew, instead of --lb_opt and --inbalance: never, every:N, mesh-change,
-    /// imbalance:SHARE or break-even.
+    /// When blocks are placed anew: refinement (as --lb_opt and --inbalance say; default), never, every:N, mesh-change,
+    /// imbalance:SHARE or break-even; tuned[:NAME,...] lets colltune choose.
     #[arg(long)]
     pub balance_when: Option<String>,
     /// What messages cost on this machine, for policies that weigh it (model, cplx:auto) and for --balance_when

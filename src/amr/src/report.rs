@@ -1,5 +1,7 @@
 //! What a run tells at its end.
 
+use std::collections::BTreeMap;
+
 use crate::checksum::Checksums;
 
 /// Seconds of one rank by phase, or their mean over the ranks.
@@ -46,6 +48,9 @@ pub struct Memory {
     pub share: f64,
 }
 
+/// By lever and arm: the steps that it ran.
+pub type LeverSteps = BTreeMap<String, BTreeMap<String, u64>>;
+
 /// The summary that `--json` writes.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Summary {
@@ -71,6 +76,9 @@ pub struct Summary {
     pub wave: Option<WaveError>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
+    /// Where a tuner may choose.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub levers: LeverSteps,
 }
 
 impl Times {
@@ -137,8 +145,13 @@ impl Summary {
                 100.0 * memory.share
             )
         });
+        let levers = self.levers.iter().map(|(lever, arms)| {
+            let arms = arms.iter().map(|(arm, n)| format!("{arm} {n} steps"));
+            format!("Lever {lever}: {}\n", arms.collect::<Vec<_>>().join(", "))
+        });
+        let levers: String = levers.collect();
         format!(
-            "{shock}{wave}{redone}{memory}Blocks: per step {} / {:.1} / {} (min / avg / max), {} splits, {} joins\n\
+            "{shock}{wave}{redone}{memory}{levers}Blocks: per step {} / {:.1} / {} (min / avg / max), {} splits, {} joins\n\
              Updates: {} cells, {:.3e} a second\n\
              Checksums: largest drift {:.3e}; mesh {}\n\
              Time: startup {:.3} place {:.3} migrate {:.3}; largest memory of a rank {:.1} MB\n\

@@ -30,6 +30,8 @@ pub struct Balancer<P = Policy> {
     placing: f64,
     /// What was not worth it on this mesh: a makespan over the ideal one, and seconds of moving.
     refused: [f64; 2],
+    /// Whether blocks are to be placed anew whatever the triggers say.
+    demanded: bool,
 }
 
 /// Measured loads differ by as much from step to step: for less nobody is asked again on the same mesh.
@@ -111,7 +113,8 @@ pub trait Balanced {
             return Ok(None);
         }
         self.observe(step)?;
-        if due {
+        // What was just observed may have brought another policy.
+        if due || self.balancer().is_demanded() {
             let proposal = self.propose(step)?;
             self.balancer().placed(step);
             return Ok(Some(proposal));
@@ -147,6 +150,7 @@ impl<P> Balancer<P> {
             mesh_since: step,
             placing: 0.0,
             refused: [0.0; 2],
+            demanded: false,
         }
     }
 
@@ -179,6 +183,22 @@ impl<P> Balancer<P> {
         self.policy = policy;
         self.placing = 0.0;
         self.refused = [0.0; 2];
+    }
+
+    /// Any of these triggers may ask from now on.
+    pub fn use_triggers(&mut self, triggers: Vec<Trigger>) {
+        self.triggers = triggers;
+        self.refused = [0.0; 2];
+    }
+
+    /// Blocks are placed anew at the next opportunity, whatever the triggers say: whoever compares policies must not
+    /// measure one of them on the placement of another.
+    pub fn demand(&mut self) {
+        self.demanded = true;
+    }
+
+    pub fn is_demanded(&self) -> bool {
+        self.demanded
     }
 
     pub fn triggers(&self) -> &[Trigger] {
@@ -246,10 +266,14 @@ impl<P> Balancer<P> {
     /// Blocks have been placed in `step`.
     pub fn placed(&mut self, step: u64) {
         self.placed_at = step;
+        self.demanded = false;
     }
 
-    /// Whether a trigger asks after `step` whose answer need not be judged.
+    /// Whether an answer is asked for after `step` that need not be judged.
     fn is_due(&self, step: u64, mesh_changed: bool, loads: Loads) -> bool {
+        if self.demanded {
+            return true;
+        }
         let situation = Situation {
             steps_since_placed: step.saturating_sub(self.placed_at),
             mesh_changed,

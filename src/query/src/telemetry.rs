@@ -67,6 +67,7 @@ fn about(table: &str) -> &'static str {
         "blocks" => "what each block cost its owner in each step",
         "ranks" => "where each rank ran, and what the system counted for it",
         "spans" => "when each stretch of a phase was",
+        "epochs" => "which arms of levers ran for how long",
         _ => "telemetry",
     }
 }

@@ -6,6 +6,8 @@
 //! Only rank 0 writes to the terminal. Every rank ends with the same exit code: 0 done, 1 failed,
 //! 2 wrong usage.
 
+mod tuner;
+
 mod mpi;
 
 use std::io::Write;

@@ -5,10 +5,13 @@
 //! freed or lent out. Errors of MPI end the job, as is the default of the library.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
 
 use colltune_amr::ranks::{Op, Ranks, Request, Tag};
 use colltune_mpi as ffi;
+
+use crate::tuner::{self, Tuner};
 
 /// A communicator, seen from one of its ranks.
 pub struct Comm {
@@ -16,6 +19,8 @@ pub struct Comm {
     rank: usize,
     n_ranks: usize,
     under_way: RefCell<UnderWay>,
+    /// Levers of which it has been said that an arm that is named is not offered.
+    said: RefCell<BTreeSet<String>>,
 }
 
 /// Messages that have been started, by the number of their request.
@@ -108,7 +113,29 @@ impl Comm {
             rank: rank as usize,
             n_ranks: size as usize,
             under_way: RefCell::default(),
+            said: RefCell::default(),
         }
+    }
+
+    /// The arm that the first rank's environment names: a variable may not have come to all ranks.
+    fn named_arm(&self, lever: &str, arms: &[String]) -> usize {
+        let mut arm = [0];
+        if self.rank == 0 {
+            match tuner::named(lever, arms) {
+                Ok(named) => arm = [named as i32],
+                Err(named) => {
+                    if self.said.borrow_mut().insert(lever.to_owned()) {
+                        eprintln!(
+                            "colltune-amr: COLLTUNE_LEVERS names {lever}={named}, which is none of {}: {} is used",
+                            arms.join(", "),
+                            arms[0]
+                        );
+                    }
+                }
+            }
+        }
+        self.broadcast(0, &mut arm);
+        arm[0] as usize
     }
 
     fn allreduce<T: Number>(&self, values: &mut [T], how: Op) {
@@ -376,6 +403,19 @@ impl Ranks for Comm {
     fn barrier(&self) {
         // SAFETY: the communicator is valid.
         check("MPI_Barrier", unsafe { ffi::MPI_Barrier(self.raw) });
+    }
+
+    fn choose(&self, lever: &str, arms: &[String], size: f64) -> usize {
+        match Tuner::find() {
+            Some(tuner) => tuner.choose(self.raw, lever, arms, size),
+            None => self.named_arm(lever, arms),
+        }
+    }
+
+    fn done(&self, lever: &str, work: f64) {
+        if let Some(tuner) = Tuner::find() {
+            tuner.done(self.raw, lever, work);
+        }
     }
 
     fn split(&self, colour: usize) -> Box<dyn Ranks> {

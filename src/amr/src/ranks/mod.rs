@@ -105,6 +105,15 @@ pub trait Ranks {
 
     fn barrier(&self);
 
+    /// The arm of a lever to use from now on, as its place among `arms`: a tuner's answer, the same on every rank, for a
+    /// problem of this size. Without a tuner the first.
+    fn choose(&self, _lever: &str, _arms: &[String], _size: f64) -> usize {
+        0
+    }
+
+    /// Tells the tuner that the epoch since this lever was last chosen is over, and how much of its work this rank did.
+    fn done(&self, _lever: &str, _work: f64) {}
+
     /// The ranks that give the same `colour`, in the same order.
     fn split(&self, colour: usize) -> Box<dyn Ranks>;
 }

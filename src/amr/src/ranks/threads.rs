@@ -32,7 +32,17 @@ struct Threads {
     rank: usize,
     n_ranks: usize,
     n_calls: Cell<usize>,
+    tuning: Tuning,
+    n_chosen: Cell<usize>,
     under_way: RefCell<Vec<Option<UnderWay>>>,
+}
+
+/// Who chooses the arms of levers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tuning {
+    Nobody,
+    /// Another arm each time, in a fixed order.
+    InTurn,
 }
 
 enum UnderWay {
@@ -49,6 +59,15 @@ enum UnderWay {
 /// # Panics
 /// When a rank panics: the others are woken and the panic is passed on.
 pub fn run<T: Send>(n_ranks: usize, body: impl Fn(&dyn Ranks) -> T + Sync) -> Vec<T> {
+    run_with(n_ranks, Tuning::Nobody, body)
+}
+
+/// The same with somebody who chooses the arms of levers.
+pub fn run_with<T: Send>(
+    n_ranks: usize,
+    tuning: Tuning,
+    body: impl Fn(&dyn Ranks) -> T + Sync,
+) -> Vec<T> {
     let shared = Arc::new(Shared::default());
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..n_ranks)
@@ -56,7 +75,7 @@ pub fn run<T: Send>(n_ranks: usize, body: impl Fn(&dyn Ranks) -> T + Sync) -> Ve
                 let (shared, body) = (Arc::clone(&shared), &body);
                 scope.spawn(move || {
                     let alarm = Alarm(Arc::clone(&shared));
-                    let result = body(&Threads::new(shared, rank, n_ranks));
+                    let result = body(&Threads::new(shared, rank, n_ranks, tuning));
                     std::mem::forget(alarm);
                     result
                 })
@@ -86,12 +105,14 @@ impl Drop for Alarm {
 }
 
 impl Threads {
-    fn new(shared: Arc<Shared>, rank: usize, n_ranks: usize) -> Threads {
+    fn new(shared: Arc<Shared>, rank: usize, n_ranks: usize, tuning: Tuning) -> Threads {
         Threads {
             shared,
             rank,
             n_ranks,
             n_calls: Cell::new(0),
+            tuning,
+            n_chosen: Cell::new(0),
             under_way: RefCell::default(),
         }
     }
@@ -313,7 +334,14 @@ impl Ranks for Threads {
             let part = board.parts.entry((call, colour)).or_default();
             Some(Arc::clone(part))
         });
-        Box::new(Threads::new(shared, rank, members.len()))
+        Box::new(Threads::new(shared, rank, members.len(), self.tuning))
+    }
+
+    fn choose(&self, _: &str, arms: &[String], _: f64) -> usize {
+        match self.tuning {
+            Tuning::Nobody => 0,
+            Tuning::InTurn => self.n_chosen.replace(self.n_chosen.get() + 1) % arms.len(),
+        }
     }
 }
 

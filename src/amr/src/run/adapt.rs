@@ -85,9 +85,9 @@ pub(super) trait Adaptive: Balanced<Policy = PlacementName> {
     /// Refines and joins, then balances if that is due. `step` 0 is before the first step.
     fn adapt(&mut self, step: u64) -> Result<(), Self::Error> {
         self.observe(step)?;
+        let by_refinement = self.balancer().triggers().is_empty();
         let options = &self.settings().options;
-        let (compat, by_refinement) = (options.compat, self.settings().trigger.is_none());
-        let balance = options.lb_opt;
+        let (compat, balance) = (options.compat, options.lb_opt);
         self.hear(Event::Levels(self.mesh()));
         let mut changed = false;
         for _ in 0..self.n_passes(step) {
@@ -152,8 +152,11 @@ pub(super) trait Adaptive: Balanced<Policy = PlacementName> {
         costs.into_iter().map(|cost| cost.max(1e-12)).collect()
     }
 
-    /// Whether loads differ enough for a new placement.
+    /// Whether loads differ enough for a new placement, or one is wanted in any case.
     fn is_uneven(&mut self) -> bool {
+        if self.balancer().is_demanded() {
+            return true;
+        }
         let measured = self.balancer().measures();
         let costs = measured.then(|| self.costs());
         let options = &self.settings().options;
@@ -180,6 +183,7 @@ pub(super) trait Adaptive: Balanced<Policy = PlacementName> {
     /// Places all blocks anew and moves those that change owner; says whether any did.
     fn balance(&mut self, step: u64) -> Result<bool, Self::Error> {
         let owners = self.owners_to_be(step)?;
+        self.balancer().placed(step);
         Ok(self.move_to(owners))
     }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 use colltune_placement::{Balanced, Balancer, Loads, PlacementError, Problem, Proposal};
 
 use super::adapt::{Adaptive, Event};
+use super::epoch::STEPS_MIN;
 use super::owners::chosen;
 use super::state::Run;
 use crate::checksum::Broken;
@@ -59,8 +60,9 @@ impl Balanced for Run<'_> {
         })
     }
 
-    /// Tells all ranks what the blocks have cost per step since this was last asked.
+    /// Tells all ranks what the blocks have cost per step since this was last asked. With levers an epoch may end.
     fn observe(&mut self, step: u64) -> Result<(), Broken> {
+        self.turn_epoch(step, STEPS_MIN);
         if !self.balancer.measures() || self.steps_observed == 0 {
             return Ok(());
         }
@@ -144,7 +146,7 @@ impl Adaptive for Run<'_> {
                 mesh,
                 owners,
                 limited,
-            } => compat.balance(self.settings, mesh, owners, limited),
+            } => compat.balance(self.settings, self.balancer.policy(), mesh, owners, limited),
             Event::Refined { mesh, .. } => {
                 compat.groups_and_partners(mesh, &self.plan.n_partners());
             }

@@ -5,6 +5,7 @@ mod agree;
 mod balance;
 mod bandwidth;
 mod checkpoint;
+mod epoch;
 mod gas;
 mod mesh_run;
 mod owners;
@@ -54,16 +55,24 @@ pub fn run(
     let first = match &settings.options.restart {
         Some(folder) => run.restart(folder)?,
         None => {
+            run.begin_epochs(0);
             run.refine_at_start(tell)?;
             0
         }
     };
+    if settings.options.restart.is_some() {
+        run.begin_epochs(first);
+    }
+    if run.balancer.is_demanded() {
+        run.balance_when_due(first, run.count.splits + run.count.joins)?;
+    }
     run.picture(first)?;
     run.write_vtk(first)?;
     run.times.startup = started.elapsed().as_secs_f64();
     let start = Instant::now();
     run.open_telemetry(first)?;
     let steps = run.steps(first, tell)?;
+    run.end_epoch(steps);
     run.close_telemetry(steps)?;
     run.times.total = start.elapsed().as_secs_f64();
     let (mut summary, blocks_max) = run.finish(steps)?;
@@ -108,6 +117,7 @@ impl Run<'_> {
             }
             let took = start.elapsed().as_secs_f64();
             self.add_step_time(3, took);
+            self.turn_epoch(step, epoch::STEPS_MAX);
             self.balance_when_due(step, splits_and_joins)?;
             self.time += delta;
             {
@@ -183,8 +193,7 @@ impl Run<'_> {
         let shock = self.shock();
         let wave = self.wave_error();
         let (times, rss) = self.over_ranks();
-        let updates = (self.count.block_stages - self.count.block_stages_before)
-            * (self.settings.shape.interior_cells() * self.settings.shape.n_vars) as u64;
+        let updates = self.updates_since(self.count.block_stages_before);
         let stages = (steps * self.settings.stages) as f64;
         let mut summary = Summary {
             ranks: self.ranks.n_ranks(),
@@ -205,6 +214,7 @@ impl Run<'_> {
             rss_max_bytes: rss,
             shock,
             wave,
+            levers: self.lever_steps(),
             ..Summary::default()
         };
         summary.take_sums(&self.sums);

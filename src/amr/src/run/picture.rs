@@ -71,7 +71,7 @@ impl Run<'_> {
                 format!(
                     "{} blocks, {n_ranks} ranks, placement {}; slice at z = 0.5: variable 0, levels, owners",
                     self.mesh.len(),
-                    self.settings.placement
+                    self.balancer.policy()
                 ),
             ),
         ];

@@ -1,7 +1,7 @@
 //! The state before the first step: root blocks, their first values, and the first sums.
 
 use super::owners::first_mesh;
-use super::state::{Count, Gas, Run};
+use super::state::{Count, Epoch, Gas, Run};
 use crate::blocks::Blocks;
 use crate::checksum::{self, Checksums};
 use crate::compat::Compat;
@@ -60,6 +60,7 @@ impl<'a> Run<'a> {
             near_shock: Vec::new(),
             slowness: Slowness::default(),
             balancer: settings.balancer(0, &mesh),
+            epoch: Epoch::default(),
             topology,
             faces,
             plan: Plan::default(),

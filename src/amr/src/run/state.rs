@@ -1,5 +1,7 @@
 //! What a run holds between its steps.
 
+use std::time::Instant;
+
 use colltune_placement::Balancer;
 
 use crate::blocks::{Blocks, Moved};
@@ -51,6 +53,7 @@ pub(super) struct Run<'a> {
     pub near_shock: Vec<bool>,
     pub slowness: Slowness,
     pub balancer: Balancer<PlacementName>,
+    pub epoch: Epoch,
     /// None under `--compat`, which does not use it.
     pub topology: Option<Topology>,
     pub faces: Faces,
@@ -89,6 +92,18 @@ pub(super) struct Count {
     pub refined_late: u64,
     pub steps_redone: u64,
     pub moved: Moved,
+}
+
+/// The epoch of the levers' arms that is under way, and what there has been before it.
+#[derive(Default)]
+pub(super) struct Epoch {
+    pub first_step: u64,
+    pub block_stages: u64,
+    /// By lever: the arm of the moment.
+    pub arms: Vec<usize>,
+    /// By lever and arm: steps so far.
+    pub steps: Vec<Vec<u64>>,
+    pub began: Option<Instant>,
 }
 
 /// Where the gas starts, and what is known of it.

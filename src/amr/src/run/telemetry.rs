@@ -8,7 +8,7 @@ use crate::output::publish::make_folder;
 use crate::telemetry::about;
 use crate::telemetry::cadence::steps_between_writes;
 use crate::telemetry::host::{Place, Usage, numbered};
-use crate::telemetry::{Class, Kind, Phase, Rounds, Rows, Table, Traffic, Writer};
+use crate::telemetry::{Class, Kind, Phase, Rounds, Rows, RunNames, Table, Traffic, Writer};
 
 impl Run<'_> {
     /// Creates the files of `--telemetry`, and starts to record.
@@ -30,7 +30,13 @@ impl Run<'_> {
             let made = make_folder(folder);
             let created = made.and_then(|()| {
                 let about = about::of(&self.settings.options.words, self.ranks.n_ranks());
-                let created = Writer::create(folder, number, &self.tables(), hosts, &about);
+                let levers = self.settings.levers.iter();
+                let levers = levers.map(|lever| (lever.name.to_owned(), lever.names.clone()));
+                let names = RunNames {
+                    hosts,
+                    levers: levers.collect(),
+                };
+                let created = Writer::create(folder, number, &self.tables(), names, &about);
                 created.map_err(|error| error.to_string())
             });
             match created {
@@ -70,6 +76,7 @@ impl Run<'_> {
             Table::Blocks => options.telemetry_blocks,
             Table::Rounds => options.telemetry_rounds,
             Table::Spans => options.telemetry_spans,
+            Table::Epochs => !self.settings.levers.is_empty(),
             _ => true,
         });
         wanted.collect()

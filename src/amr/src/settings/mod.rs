@@ -1,9 +1,11 @@
 //! A command line that has been checked, in the terms of the other modules.
 
 mod check;
+mod lever;
 mod placement;
 mod work;
 
+pub use lever::{Arms, Lever};
 pub use placement::PlacementName;
 pub use work::Work;
 
@@ -40,8 +42,11 @@ pub struct Settings {
     pub manner: Manner,
     pub objects: Objects,
     pub n_objects: usize,
+    /// The policy of a run without a tuner.
     pub placement: PlacementName,
     pub trigger: Option<Trigger>,
+    /// What a tuner may choose in the run.
+    pub levers: Vec<Lever>,
     pub cost: CostModel,
     pub rcb: Rcb,
     pub n_steps: Option<u64>,
@@ -79,7 +84,12 @@ impl Settings {
                 grid.n_roots()
             )));
         }
-        let placement = placement::placement_name(&options)?;
+        let (placements, is_tuned) = placement::placements(&options)?;
+        let (triggers, is_tuned_too) = placement::triggers(&options)?;
+        let levers = [
+            is_tuned.then(|| Lever::of_placement(&placements, n_ranks)),
+            is_tuned_too.then(|| Lever::of_triggers(&triggers, n_ranks)),
+        ];
         let objects = objects(&options)?;
         let work = work::work(&options);
         match work {
@@ -113,10 +123,11 @@ impl Settings {
             manner: manner(&options),
             n_objects: objects.as_slice().len(),
             objects,
-            trigger: placement::trigger(&options)?,
+            trigger: triggers[0],
             cost: placement::cost(&options, work)?,
-            rcb: placement::rcb(&options, &placement, processes),
-            placement,
+            rcb: placement::rcb(&options, &placements, processes),
+            placement: placements[0].clone(),
+            levers: levers.into_iter().flatten().collect(),
             n_steps: steps(&options),
             stages: match work {
                 Work::Euler => 2,

@@ -1,5 +1,6 @@
 //! Options of placement: process grid, policy, costs, and when blocks are placed anew.
 
+use colltune_core::levers::split;
 use colltune_placement::{Policy, Trigger};
 
 use super::Work;
@@ -49,10 +50,37 @@ pub(super) fn process_grid(given: [Option<u32>; 3], n_ranks: usize) -> ([usize; 
     (grid, true)
 }
 
-pub(super) fn placement_name(options: &Options) -> Result<PlacementName, Refusal> {
+/// The arms of `tuned` or `tuned:ARM,...`: `usual` ones where none are named. None for any other value.
+///
+/// Errors: an arm that is named twice.
+fn tuned_arms(option: &str, value: &str, usual: &[&str]) -> Result<Option<Vec<String>>, Refusal> {
+    let named = match value.strip_prefix("tuned") {
+        Some("") => return Ok(Some(usual.iter().map(|&arm| arm.to_owned()).collect())),
+        Some(rest) => rest.strip_prefix(':'),
+        None => None,
+    };
+    let Some(named) = named else { return Ok(None) };
+    let arms = split(named, ',');
+    let twice = |(nth, arm): &(usize, &String)| arms[..*nth].contains(arm);
+    match arms.iter().enumerate().find(twice) {
+        Some((_, arm)) => Err(Refusal::new(format!(
+            "--{option} {value}: {arm} is named twice"
+        ))),
+        None => Ok(Some(arms)),
+    }
+}
+
+/// The policies that a run may place blocks by, and whether a tuner chooses among them; the first is that of a run
+/// without one.
+pub(super) fn placements(options: &Options) -> Result<(Vec<PlacementName>, bool), Refusal> {
     let mut named = Vec::new();
-    if let Some(name) = &options.placement {
-        named.push(named_placement(name, options)?);
+    let mut is_tuned = false;
+    if let Some(value) = &options.placement {
+        let arms = tuned_arms("placement", value, usual_placements(options))?;
+        is_tuned = arms.is_some();
+        for name in arms.as_ref().unwrap_or(&vec![value.clone()]) {
+            named.push(named_placement(name, options)?);
+        }
     }
     let flags = [
         (options.rcb, PlacementName::Rcb),
@@ -62,15 +90,45 @@ pub(super) fn placement_name(options: &Options) -> Result<PlacementName, Refusal
             PlacementName::Hilbert,
         ),
     ];
-    named.extend(flags.into_iter().filter(|(set, _)| *set).map(|(_, n)| n));
-    named.dedup();
-    match (named.pop(), named.is_empty()) {
-        (None, _) => Ok(PlacementName::Rcb),
-        (Some(PlacementName::Library(_)), true) if options.compat => Err(Refusal::new(
+    let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, n)| n);
+    let flags: Vec<PlacementName> = flags
+        .filter(|name| is_tuned || !named.contains(name))
+        .collect();
+    let n_named = flags.len() + usize::from(!named.is_empty());
+    named.extend(flags);
+    if n_named > 1 {
+        return Err(Refusal::new("several placements are named; give one"));
+    }
+    if named.is_empty() {
+        named.push(PlacementName::Rcb);
+    }
+    let of_library = |name: &PlacementName| matches!(name, PlacementName::Library(_));
+    if options.compat && named.iter().any(of_library) {
+        return Err(Refusal::new(
             "--compat goes with miniAMR's placements only: rcb, morton and hilbert",
-        )),
-        (Some(name), true) => Ok(name),
-        _ => Err(Refusal::new("several placements are named; give one")),
+        ));
+    }
+    Ok((named, is_tuned))
+}
+
+/// What `tuned` chooses among. Policies that weigh messages are there where what these cost is known.
+fn usual_placements(options: &Options) -> &'static [&'static str] {
+    match (options.compat, lacks_links(options)) {
+        (true, _) => &["rcb", "morton", "hilbert"],
+        (false, Some(_)) => &[
+            "rcb",
+            "hilbert",
+            "contiguous-optimal",
+            "cplx:50",
+            "lpt-swap",
+        ],
+        (false, None) => &[
+            "rcb",
+            "hilbert",
+            "contiguous-optimal",
+            "cplx:auto",
+            "lpt-swap",
+        ],
     }
 }
 
@@ -102,13 +160,38 @@ fn lacks_links(options: &Options) -> Option<&'static str> {
     }
 }
 
-pub(super) fn trigger(options: &Options) -> Result<Option<Trigger>, Refusal> {
-    let Some(name) = &options.balance_when else {
-        return Ok(None);
+/// The triggers that may place anew, and whether a tuner chooses among them; none is "when the refinement says so".
+pub(super) fn triggers(options: &Options) -> Result<(Vec<Option<Trigger>>, bool), Refusal> {
+    let Some(value) = &options.balance_when else {
+        return Ok((vec![None], false));
     };
-    let refuse = |what: String| Refusal::new(format!("--balance_when {name}: {what}"));
     if options.compat {
-        return Err(refuse("--compat balances when miniAMR does".into()));
+        return Err(Refusal::new(format!(
+            "--balance_when {value}: --compat balances when miniAMR does"
+        )));
+    }
+    let usual: &[&str] = match lacks_links(options) {
+        Some(_) => &[BY_REFINEMENT, "mesh-change", "imbalance:0.1"],
+        None => &[BY_REFINEMENT, "mesh-change", "imbalance:0.1", "break-even"],
+    };
+    let arms = tuned_arms("balance_when", value, usual)?;
+    let is_tuned = arms.is_some();
+    let names = arms.unwrap_or_else(|| vec![value.clone()]);
+    let triggers = names.iter().map(|name| trigger(name, options));
+    Ok((triggers.collect::<Result<_, _>>()?, is_tuned))
+}
+
+/// The name of what is no trigger: `--lb_opt` and `--inbalance` decide.
+const BY_REFINEMENT: &str = "refinement";
+
+pub(super) fn trigger_name(trigger: Option<Trigger>) -> String {
+    trigger.map_or(BY_REFINEMENT.to_owned(), |trigger| trigger.to_string())
+}
+
+fn trigger(name: &str, options: &Options) -> Result<Option<Trigger>, Refusal> {
+    let refuse = |what: String| Refusal::new(format!("--balance_when {name}: {what}"));
+    if name == BY_REFINEMENT {
+        return Ok(None);
     }
     match name.parse().map_err(|error| refuse(format!("{error}")))? {
         Trigger::BreakEven => match lacks_links(options) {
@@ -137,10 +220,10 @@ pub(super) fn cost(options: &Options, work: Work) -> Result<CostModel, Refusal> 
 
 pub(super) fn rcb(
     options: &Options,
-    placement: &PlacementName,
+    placements: &[PlacementName],
     processes: Option<[usize; 3]>,
 ) -> Rcb {
-    let default = u8::from(*placement == PlacementName::Rcb);
+    let default = u8::from(placements.contains(&PlacementName::Rcb));
     let reorder = options.reorder.unwrap_or(default);
     let axes = match processes {
         Some(_) if options.change_dir => Axes::Longest,

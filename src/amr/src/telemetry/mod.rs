@@ -27,4 +27,4 @@ pub use clock::Clock;
 pub use recorder::{Recorder, Rounds};
 pub use rows::{Class, Freight, Kind, Meeting, Phase, Rows, Table};
 pub use traffic::{Counting, Traffic};
-pub use writer::{TelemetryError, Writer};
+pub use writer::{RunNames, TelemetryError, Writer};

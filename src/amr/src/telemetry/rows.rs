@@ -119,6 +119,10 @@ pub enum Column {
     Name(&'static str, &'static [&'static str]),
     /// The name of a host, by its number.
     Host(&'static str),
+    /// The name of a lever, by its number.
+    Lever(&'static str),
+    /// The name of an arm, by its number among those of the lever in the column before.
+    Arm(&'static str),
 }
 
 impl Column {
@@ -126,13 +130,16 @@ impl Column {
         match self {
             Column::Long(name) | Column::Int(name) | Column::OrNone(name) => name,
             Column::Byte(name) | Column::Name(name, _) | Column::Host(name) => name,
+            Column::Lever(name) | Column::Arm(name) => name,
         }
     }
 
     fn may_be(self, word: u64) -> bool {
         match self {
             Column::Long(_) => true,
-            Column::Int(_) | Column::Host(_) => u32::try_from(word).is_ok(),
+            Column::Int(_) | Column::Host(_) | Column::Lever(_) | Column::Arm(_) => {
+                u32::try_from(word).is_ok()
+            }
             Column::OrNone(_) => word == NONE || i32::try_from(word).is_ok(),
             Column::Byte(_) => u8::try_from(word).is_ok(),
             Column::Name(_, names) => word < names.len() as u64,
@@ -154,13 +161,14 @@ named! {
         Partners = "partners",
         Ranks = "ranks",
         Spans = "spans",
+        Epochs = "epochs",
     }
 }
 
 impl Table {
     /// Its columns in order; every table has `rank`, and begins with a step.
     pub fn columns(self) -> &'static [Column] {
-        use Column::{Byte, Host, Int, Long, Name, OrNone};
+        use Column::{Arm, Byte, Host, Int, Lever, Long, Name, OrNone};
         match self {
             Table::Phases => &[
                 Long("step"),
@@ -241,6 +249,15 @@ impl Table {
                 Int("rank"),
                 Name("phase", &Phase::NAMES),
                 Long("begin_ns"),
+                Long("time_ns"),
+            ],
+            Table::Epochs => &[
+                Long("step"),
+                Int("rank"),
+                Lever("lever"),
+                Arm("arm"),
+                Long("steps"),
+                Long("cell_updates"),
                 Long("time_ns"),
             ],
         }
@@ -361,6 +378,7 @@ pub(super) mod tests {
         );
         rows.push(Table::Partners, [step, step, rank, rank + 1, 0, 2, 640]);
         rows.push(Table::Ranks, [step, rank, 0, 0, 5, 0, 1, 2, 3]);
+        rows.push(Table::Epochs, [step, rank, 1, 0, 5, 640, 77]);
         rows
     }
 

@@ -224,6 +224,14 @@ impl Ranks for Counting<'_> {
         self.meet(Meeting::Barrier, 0, |ranks| ranks.barrier());
     }
 
+    fn choose(&self, lever: &str, arms: &[String], size: f64) -> usize {
+        self.ranks.choose(lever, arms, size)
+    }
+
+    fn done(&self, lever: &str, work: f64) {
+        self.ranks.done(lever, work);
+    }
+
     fn split(&self, colour: usize) -> Box<dyn Ranks> {
         self.ranks.split(colour)
     }

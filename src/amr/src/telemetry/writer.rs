@@ -30,7 +30,28 @@ pub struct TelemetryError {
 /// its end cannot be read.
 pub struct Writer {
     tables: Vec<(Table, TableFile)>,
-    hosts: Vec<String>,
+    names: RunNames,
+}
+
+/// The names that rows have by their numbers.
+#[derive(Clone, Debug, Default)]
+pub struct RunNames {
+    pub hosts: Vec<String>,
+    /// Levers with their arms.
+    pub levers: Vec<(String, Vec<String>)>,
+}
+
+impl RunNames {
+    /// The name of a host or a lever, or of an arm of the lever whose number stands before it.
+    fn find(&self, column: Column, before: u64, word: u64) -> &str {
+        let lever = |number: u64| self.levers.get(number as usize);
+        let name = match column {
+            Column::Host(_) => self.hosts.get(word as usize),
+            Column::Lever(_) => lever(word).map(|(name, _)| name),
+            _ => lever(before).and_then(|(_, arms)| arms.get(word as usize)),
+        };
+        name.map_or("", String::as_str)
+    }
 }
 
 struct TableFile {
@@ -40,7 +61,7 @@ struct TableFile {
 }
 
 impl Writer {
-    /// Creates the files of a group of ranks; the folder must exist. `hosts` are the names of hosts by number,
+    /// Creates the files of a group of ranks; the folder must exist. `names` are what rows have numbers of,
     /// `about` what is known of the run, which stands as pairs of keys and values in each file.
     ///
     /// Errors: `TelemetryError`.
@@ -48,7 +69,7 @@ impl Writer {
         folder: &Path,
         group: usize,
         tables: &[Table],
-        hosts: Vec<String>,
+        names: RunNames,
         about: &[KeyValue],
     ) -> Result<Writer, TelemetryError> {
         let create = |&table: &Table| {
@@ -56,7 +77,7 @@ impl Writer {
             Ok((table, TableFile::create(path, &schema(table), about)?))
         };
         let tables = tables.iter().map(create).collect::<Result<_, _>>()?;
-        Ok(Writer { tables, hosts })
+        Ok(Writer { tables, names })
     }
 
     /// Writes rows as one row group of each file. A few thousand at a time compress best.
@@ -65,7 +86,7 @@ impl Writer {
     pub fn push(&mut self, rows: &Rows) -> Result<(), TelemetryError> {
         for (table, file) in &mut self.tables {
             file.push(rows.of(*table).len(), |group| {
-                write(group, *table, rows, &self.hosts)
+                write(group, *table, rows, &self.names)
             })?;
         }
         Ok(())
@@ -89,7 +110,9 @@ fn schema(table: Table) -> String {
             Column::Int(_) => format!("REQUIRED INT32 {name} (INTEGER(32, false));"),
             Column::OrNone(_) => format!("REQUIRED INT32 {name} (INTEGER(32, true));"),
             Column::Byte(_) => format!("REQUIRED INT32 {name} (INTEGER(8, false));"),
-            Column::Name(..) | Column::Host(_) => format!("REQUIRED BYTE_ARRAY {name} (UTF8);"),
+            Column::Name(..) | Column::Host(_) | Column::Lever(_) | Column::Arm(_) => {
+                format!("REQUIRED BYTE_ARRAY {name} (UTF8);")
+            }
         }
     });
     let columns: Vec<String> = columns.collect();
@@ -156,7 +179,7 @@ fn write(
     group: &mut SerializedRowGroupWriter<'_, File>,
     table: Table,
     rows: &Rows,
-    hosts: &[String],
+    run: &RunNames,
 ) -> Result<(), ParquetError> {
     for (place, column) in table.columns().iter().enumerate() {
         let words = rows.of(table).map(|row| row[place]);
@@ -173,9 +196,10 @@ fn write(
                 let name = |word: u64| ByteArray::from(names[word as usize]);
                 self::column::<ByteArrayType>(group, words.map(name))
             }
-            Column::Host(_) => {
-                let name = |word: u64| hosts.get(word as usize).map_or("", String::as_str);
-                self::column::<ByteArrayType>(group, words.map(|word| ByteArray::from(name(word))))
+            Column::Host(_) | Column::Lever(_) | Column::Arm(_) => {
+                let rows = rows.of(table);
+                let name = |row: &[u64]| run.find(*column, row[place - 1], row[place]);
+                self::column::<ByteArrayType>(group, rows.map(|row| ByteArray::from(name(row))))
             }
         }?;
     }
@@ -204,8 +228,13 @@ mod tests {
     use crate::telemetry::rows::tests::sample;
 
     fn written(folder: &Path, tables: &[Table]) -> Vec<String> {
-        let mut writer =
-            Writer::create(folder, 3, tables, vec!["here".to_owned()], &[]).expect("created");
+        let names = RunNames {
+            hosts: vec!["here".to_owned()],
+            levers: ["one", "two"]
+                .map(|name| (name.to_owned(), vec![format!("{name}'s")]))
+                .into(),
+        };
+        let mut writer = Writer::create(folder, 3, tables, names, &[]).expect("created");
         for step in 0..4 {
             writer.push(&sample(step, 1)).expect("written");
         }
@@ -267,6 +296,13 @@ mod tests {
             .expect("one")
             .expect("a row");
         assert_eq!(row.get_string(2).expect("a host"), "here");
+        let row = open("epochs.0003.parquet")
+            .into_iter()
+            .next()
+            .expect("one")
+            .expect("a row");
+        let names = [2, 3].map(|place| row.get_string(place).expect("a name").as_str());
+        assert_eq!(names, ["two", "two's"]);
     }
 
     #[test]
@@ -281,8 +317,8 @@ mod tests {
     #[test]
     fn what_is_not_finished_leaves_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut writer =
-            Writer::create(folder.path(), 0, &Table::ALL, Vec::new(), &[]).expect("created");
+        let mut writer = Writer::create(folder.path(), 0, &Table::ALL, RunNames::default(), &[])
+            .expect("created");
         writer.push(&sample(0, 0)).expect("written");
         drop(writer);
         assert_eq!(
@@ -299,7 +335,7 @@ mod tests {
             folder.path().join(".phases.0000.parquet.unfinished"),
         )
         .expect("a link");
-        let writer = Writer::create(folder.path(), 0, &[Table::Phases], Vec::new(), &[]);
+        let writer = Writer::create(folder.path(), 0, &[Table::Phases], RunNames::default(), &[]);
         let writer = writer.and_then(|mut writer| {
             writer.push(&sample(0, 0))?;
             writer.finish()

@@ -4,16 +4,21 @@ use std::time::Instant;
 
 use colltune_amr::checksum::Broken;
 use colltune_amr::options;
-use colltune_amr::ranks::threads;
+use colltune_amr::ranks::threads::{self, Tuning};
 use colltune_amr::report::Summary;
 use colltune_amr::run;
 use colltune_amr::settings::Settings;
 
 /// Runs a command line without the program's name. All ranks end alike, and the first one's end is given.
 pub fn try_run(n_ranks: usize, line: &str) -> Result<Summary, Broken> {
+    try_tuned(n_ranks, Tuning::Nobody, line)
+}
+
+/// The same with somebody who chooses the arms of levers.
+pub fn try_tuned(n_ranks: usize, tuning: Tuning, line: &str) -> Result<Summary, Broken> {
     let words = format!("colltune-amr {line}");
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-    let results = threads::run(n_ranks, |ranks| {
+    let results = threads::run_with(n_ranks, tuning, |ranks| {
         let options = options::parse(words.clone()).expect("a good line");
         let settings = Settings::new(options, n_ranks).unwrap_or_else(|r| panic!("{}", r.text));
         run::run(ranks, &settings, Instant::now(), &mut |_| {})

@@ -129,6 +129,22 @@ fn others_ask_by_steps_the_mesh_or_loads() {
 }
 
 #[test]
+fn a_placement_that_is_demanded_is_made_once_whatever_the_trigger_says() {
+    let by = |trigger| {
+        let mut balancer = Balancer::new((), 9.0, 0);
+        balancer.use_triggers(vec![trigger]);
+        balancer
+    };
+    for mut balancer in [Trigger::Never, Trigger::BreakEven, Trigger::Every(9)].map(by) {
+        assert!(!balancer.is_due(1, false, Loads::default()));
+        balancer.demand();
+        assert!(balancer.is_due(1, false, Loads::default()));
+        balancer.placed(1);
+        assert!(!balancer.is_due(2, false, Loads::default()));
+    }
+}
+
+#[test]
 fn a_known_problem_is_placed_by_the_policy_of_the_moment_within_the_limit() {
     let costs = [4.0, 1.0, 1.0, 1.0, 1.0, 4.0];
     let present = [0, 0, 0, 1, 1, 1];
