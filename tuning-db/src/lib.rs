@@ -8,6 +8,7 @@
 //! DB/incoming/           traces, JOB.RANK.trace (JOB.RANK.trace.open while the job runs)
 //!                        and what jobs say of themselves, JOB.run, JOB.run.open while they run
 //! DB/runs/               *.parquet, immutable: the ledger, what every job of whatever mode said of itself
+//! DB/levers.json         what was learned of levers that programs ask about
 //! DB/hosts.parquet       what `colltune doctor --nodes` measured of hosts lately
 //! DB/quarantine/         refused traces, each with NAME.reason
 //! DB/KEY/data/           *.parquet, immutable: raw records, for as long as the site keeps them (`keep_raw`); each lists

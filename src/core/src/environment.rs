@@ -107,7 +107,7 @@ pub const VARIABLES: [Variable; 23] = [
     ),
     users(
         LEVERS,
-        "`NAME=ARM[;...]`, what the job runs with, for the ledger; `colltune run --lever` sets it",
+        "`NAME=ARM[;...]`, what the job runs with; `colltune run --lever` sets it, and programs that ask get these arms",
         &[Reader::Job],
     ),
     users(

@@ -91,7 +91,7 @@ pub struct JobSummary {
     /// The arms of the levers, as in `colltune run --lever`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub levers: Arms,
-    /// What the program asked about its levers.
+    /// What the program asked about its levers by `colltune_choose`, and how long the epochs took.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Asked>,
     /// 0 where nothing was learned before, or nothing is steered.
