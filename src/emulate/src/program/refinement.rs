@@ -82,7 +82,13 @@ impl Refinement<'_> {
                 mesh,
                 owners,
                 limited,
-            } => compat.balance(self.settings, mesh, owners, *limited),
+            } => compat.balance(
+                self.settings,
+                &self.settings.placement,
+                mesh,
+                owners,
+                *limited,
+            ),
             Event::Refined { mesh, .. } => {
                 let sweeps = Sweeps::new((self.settings, &Memory::default()), mesh, self.n_ranks);
                 compat.groups_and_partners(mesh, &sweeps.n_partners(0));
