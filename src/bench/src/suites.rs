@@ -20,6 +20,7 @@ pub mod exploring;
 pub mod history;
 pub mod learner;
 pub mod learning;
+pub mod levers;
 pub mod ompicolltune;
 pub mod overhead;
 pub mod programs;
@@ -50,7 +51,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 20] = [
+pub const SUITES: [Suite; 21] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -130,6 +131,11 @@ pub const SUITES: [Suite; 20] = [
         name: "solver-cluster",
         about: "the same on 4 nodes x 2 ranks at 1 Gbit/s, simulated on this machine",
         run: solver::run_on_cluster,
+    },
+    Suite {
+        name: "levers-cluster",
+        about: "the mini-app's placement and allreduce: all pairs by hand, and what ten jobs that ask find",
+        run: levers::run,
     },
     Suite {
         name: "schedules-node",
