@@ -9,6 +9,7 @@ use colltune_core::levers::Arms;
 use colltune_models::levers::{Lever, Row};
 
 use crate::database::Database;
+use crate::dropped::Dropped;
 use crate::runs;
 
 /// Modes in which jobs run what was chosen.
@@ -21,9 +22,12 @@ pub fn rows(
     line_hash: &str,
     levers: &[(&str, &[String])],
 ) -> (Vec<Lever>, Vec<Row>) {
+    // What cannot be read a training says.
+    let dropped = Dropped::of(db);
     let is_of_line = |run: &JobSummary| {
         let has = |name: &str| run.levers.contains_key(name);
-        run.arguments_hash == line_hash && levers.iter().all(|(name, _)| has(name))
+        let is_dropped = dropped.as_ref().is_ok_and(|dropped| dropped.has(&run.job));
+        run.arguments_hash == line_hash && levers.iter().all(|(name, _)| has(name)) && !is_dropped
     };
     let mut found = runs::newest_and_waiting(db, is_of_line, &mut Vec::new());
     let layout = |run: &JobSummary| (run.ranks, run.nodes, run.machine.clone());

@@ -12,6 +12,7 @@ use colltune_models::levers::{Epochs, Lever, LeverJudged, Row, judge, rows_of_ep
 
 use super::place;
 use crate::database::{Database, DbError};
+use crate::dropped::Dropped;
 use crate::{runs, write};
 
 /// So many epochs are learned from, shared out among the runs, but at least so many of each.
@@ -49,7 +50,7 @@ pub(crate) fn path(db: &Database) -> PathBuf {
 
 /// Learns from the newest runs that asked, and puts that in force. Only the holder of the lock may call it.
 ///
-/// Errors: `Io`; what was in force is then still.
+/// Errors: `Io` and `Owners`; what was in force is then still.
 pub(crate) fn learn(
     db: &Database,
     warnings: &mut Vec<String>,
@@ -60,6 +61,8 @@ pub(crate) fn learn(
         return Ok(before);
     }
     found.sort_by_key(|run| run.started_unix_ms);
+    let dropped = Dropped::of(db)?;
+    // Of a lever whose runs were all dropped nothing is known any more.
     let mut by_key: BTreeMap<Key, Vec<(&JobSummary, &Asked)>> = BTreeMap::new();
     for run in &found {
         for asked in &run.asked {
@@ -68,7 +71,10 @@ pub(crate) fn learn(
                 run.library.clone(),
                 asked.place.clone(),
             );
-            by_key.entry(key).or_default().push((run, asked));
+            let of_key = by_key.entry(key).or_default();
+            if !dropped.has(&run.job) {
+                of_key.push((run, asked));
+            }
         }
     }
     let is_told = |one: &&LearnedLever| !by_key.contains_key(&key_of(one));
@@ -244,6 +250,16 @@ mod tests {
         let before = written();
         assert_eq!(trained(&db), known);
         assert_eq!(written(), before);
+        // Of runs that are dropped nothing is learned.
+        let dropped = |jobs: &[&str]| {
+            let jobs: Vec<String> = jobs.iter().map(|job| format!("\"{job}\":1")).collect();
+            let text = format!("{{\"schema\":1,\"jobs\":{{{}}}}}", jobs.join(","));
+            std::fs::write(db.root().join(crate::database::DROPPED), text).unwrap();
+        };
+        dropped(&["job-1"]);
+        assert_eq!(trained(&db)[0].epochs, 60);
+        dropped(&["job-0", "job-1", "job-2", "job-3", "job-4", "job-5"]);
+        assert!(trained(&db).is_empty());
     }
 
     #[test]
