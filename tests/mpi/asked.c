@@ -1,5 +1,6 @@
 // asked EPOCHS LOG [FAULT]: in each epoch the ranks ask for the arm of the lever `pause`, which is how many milliseconds they
-// then sleep, and rank 0 adds it to LOG. It fails where ranks got different arms. With FAULT something about that is wrong.
+// then sleep, and rank 0 adds it to LOG. It fails where ranks got different arms. With FAULT something about that is wrong. With
+// `timed` nobody sleeps, and rank 0 prints what a choice and an epoch's end take.
 #include "../../include/colltune.h"
 
 #include <math.h>
@@ -26,6 +27,21 @@ int main(int argc, char **argv) {
         if (colltune_choose(comm, "many", 10000, many, 1) != 0) return 3;
     }
     if (is(argc, argv, "one") && colltune_choose(comm, "one", 1, arms, 1) != 0) return 3;
+    if (is(argc, argv, "timed")) {
+        double choice = 0, end = 0;
+        for (epoch = 0; epoch < epochs; ++epoch) {
+            double start, chosen;
+            MPI_Barrier(MPI_COMM_WORLD);
+            start = MPI_Wtime();
+            colltune_choose(comm, "pause", 3, arms, 1);
+            chosen = MPI_Wtime();
+            colltune_done(comm, "pause", 1);
+            choice += chosen - start;
+            end += MPI_Wtime() - chosen;
+        }
+        if (rank == 0) printf("choice %.1f us, end %.1f us\n", 1e6 * choice / epochs, 1e6 * end / epochs);
+        epochs = 0;
+    }
     for (epoch = 0; epoch < epochs; ++epoch) {
         int arm = 0, range[2];
         double size = 100, work = 1;
