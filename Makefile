@@ -31,10 +31,11 @@ build: setup ## target/release/colltune{,-lab,-bench} and target/<mpi>/{libcollt
 
 # Features as the tests have them: what both are made of is compiled once.
 .PHONY: commands
+commands: PROGRAMS ?= colltune colltune-lab colltune-bench
 commands:
-	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) --workspace --bin colltune-bench --bin colltune-lab --bin colltune
+	$(CARGO) build --release --locked --target-dir $(CARGO_DIR) --workspace $(PROGRAMS:%=--bin %)
 	@mkdir -p target/release
-	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(CARGO_DIR)/release/colltune{,-lab,-bench} target/release
+	@[ $(CARGO_DIR) -ef target ] || install -m 755 $(PROGRAMS:%=$(CARGO_DIR)/release/%) target/release
 
 # For programs in C, C++ and Fortran that place blocks; needs no MPI.
 .PHONY: placement
@@ -66,10 +67,16 @@ DEMO_WRAPPER := $(or $(firstword $(MPICC)),mpicc.openmpi)
 demo-mpi:
 	@$(MPI_BUILD) $(DEMO_WRAPPER)
 
-demo: setup commands demo-mpi ## tune the mini-app over two batches of ten runs and show what changed, with a picture
+# What a demo needs, and nothing else: people wait for it.
+.PHONY: demo-build
+demo-build: setup
+	@$(MAKE) --no-print-directory demo-mpi & mpi=$$!; trap 'kill $$mpi' INT TERM; \
+	$(MAKE) --no-print-directory commands PROGRAMS=colltune; code=$$?; wait $$mpi || code=$$?; exit $$code
+
+demo: demo-build ## tune the mini-app over two batches of ten runs and show what changed, with a picture
 	examples/amr/demo
 
-demo-cg: setup commands demo-mpi ## the same with a conjugate-gradient solver
+demo-cg: demo-build ## the same with a conjugate-gradient solver
 	examples/poisson-cg/demo
 
 test: build ## every test; ends with "N passed, N failed"
