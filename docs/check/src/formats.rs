@@ -240,6 +240,8 @@ fn telemetry() -> String {
                 Column::OrNone(_) => ("32-bit integer", "-1 for none".to_owned()),
                 Column::Byte(_) => ("8-bit integer", String::new()),
                 Column::Host(_) => ("text", "a host's name".to_owned()),
+                Column::Lever(_) => ("text", "a lever's name".to_owned()),
+                Column::Arm(_) => ("text", "the name of one of its arms".to_owned()),
                 Column::Name(_, names) => ("text", listed(names)),
             };
             row(column.name(), kind, &what)
