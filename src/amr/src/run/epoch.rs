@@ -14,7 +14,7 @@ pub(super) const STEPS_MIN: u64 = 5;
 pub(super) const STEPS_MAX: u64 = 20;
 
 impl Run<'_> {
-    /// The first epoch begins before the first step, or where a checkpoint was left, and with it the tuner's choice.
+    /// The first epoch begins with the mesh of the first step, or where a checkpoint was left.
     pub(super) fn begin_epochs(&mut self, step: u64) {
         let levers = &self.settings.levers;
         self.epoch.arms = vec![0; levers.len()];

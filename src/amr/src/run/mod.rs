@@ -55,14 +55,11 @@ pub fn run(
     let first = match &settings.options.restart {
         Some(folder) => run.restart(folder)?,
         None => {
-            run.begin_epochs(0);
             run.refine_at_start(tell)?;
             0
         }
     };
-    if settings.options.restart.is_some() {
-        run.begin_epochs(first);
-    }
+    run.begin_epochs(first);
     if run.balancer.is_demanded() {
         run.balance_when_due(first, run.count.splits + run.count.joins)?;
     }
