@@ -117,6 +117,27 @@ on_each_library! {
     }
 }
 
+on_each_library! {
+    fn with_the_tuner_all_ranks_get_its_arm_in_every_language(mpi: Mpi) {
+        let place = folder();
+        for program in programs(mpi, place.path()) {
+            let db = folder();
+            let run = || job(3).mpi(mpi).preload().db(db.path()).mode("explore").seed(7);
+            let told = run().env("COLLTUNE_LEVERS", r"way=a\;b");
+            let outcome = told.run(text(&program), &["2", "plain", "a;b", "cplx:50"]);
+            outcome.succeeds().prints("a;b a;b\n").is_silent();
+            let outcome = run().run(text(&program), &["24", "plain", "a;b", "cplx:50"]);
+            outcome.succeeds().is_silent();
+            let arms: Vec<&str> = outcome.stdout.split_whitespace().collect();
+            for arm in ["plain", "a;b", "cplx:50"] {
+                let drawn = arms.iter().filter(|one| **one == arm).count();
+                outcome.claim((1..23).contains(&drawn), "an arm was drawn never, or always");
+            }
+            outcome.claim(arms.len() == 24, "not an arm for each epoch");
+        }
+    }
+}
+
 /// The code of the book's page in a language.
 fn in_the_book(language: &str) -> String {
     let page = std::fs::read_to_string(top().join("docs/book/src/levers.md")).expect("a page");
