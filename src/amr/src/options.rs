@@ -270,7 +270,9 @@ pub struct Options {
     /// Make miniAMR's collective calls: the same kinds, sizes and counts.
     #[arg(long)]
     pub compat: bool,
-    /// How the axes of an exchange are waited for [default: at_once; by_axis for stencil 27 and --compat].
+    /// How an exchange is waited for: axis by axis or all at once, before anything is computed [default: at_once; by_axis for
+    /// stencil 27 and --compat]. With euler, overlapped (default): blocks that need nothing from other ranks are computed
+    /// before it is waited for; or blocking.
     #[arg(long, value_enum)]
     pub exchange: Option<ExchangeName>,
     /// What comes first, messages or copies between blocks of a rank.
@@ -342,6 +344,8 @@ pub enum WeighName {
 pub enum ExchangeName {
     ByAxis,
     AtOnce,
+    Overlapped,
+    Blocking,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

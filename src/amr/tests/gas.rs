@@ -86,6 +86,8 @@ fn uneven_costs_and_library_placements_by_measured_time_change_no_bit() {
     };
     let even = bits("", 1);
     for (line, n_ranks) in [
+        ("--exchange blocking", 4),
+        ("--exchange overlapped --cost shock", 3),
         ("--cost level --placement contiguous-optimal", 2),
         (
             "--cost random:7 --weigh measured --placement cplx:50 --balance_when every:2",

@@ -49,6 +49,7 @@ fn how_messages_travel_changes_no_bit() {
     for manner in [
         "--send_faces",
         "--exchange by_axis",
+        "--exchange blocking",
         "--permute",
         "--blocking_send",
         "--comm_vars 1",
@@ -126,6 +127,8 @@ fn lines_that_make_no_sense_are_refused_with_a_reason() {
     refused("--refine_above .1 --join_below .2", 1, "join_below");
     refused("--rcb --hilbert", 1, "several placements");
     refused("--exchange at_once --stencil 27", 1, "at_once");
+    refused("--exchange overlapped", 1, "goes with --physics euler");
+    refused("--exchange at_once --physics euler", 1, "belong to the stencils");
     refused(
         "--num_objects 2 --object 2 0 .5 .5 .5 0 0 0 .1 .1 .1 0 0 0",
         1,

@@ -36,8 +36,16 @@ pub struct FineFlux {
 }
 
 impl GasFaces {
-    /// Fills all ghosts across faces: from other ranks, from this one's blocks, at the domain's faces.
-    pub fn fill(&self, ranks: &dyn Ranks, field: &mut Field, sweep: &Sweep, spent: &mut Spent) {
+    /// Fills ghosts across faces from this rank's blocks and at the domain's faces, and posts what other ranks give and
+    /// get. A block that gets nothing may be advanced before that is [received](GasFaces::receive): whoever needs its
+    /// cells has them.
+    pub fn post(
+        &self,
+        ranks: &dyn Ranks,
+        field: &mut Field,
+        sweep: &Sweep,
+        spent: &mut Spent,
+    ) -> Posted {
         let mut posted = post_receives(ranks, sweep, TAG_GHOSTS, &spent.recorder, |partner| {
             partner.receives.iter().map(|half| self.len(half)).sum()
         });
@@ -72,7 +80,20 @@ impl GasFaces {
             boundary::fill(self.shape, usize::from(face), self.boundary, block);
         }
         drop(copy);
+        posted
+    }
+
+    /// Waits for the messages, and fills the ghosts that they bring.
+    pub fn receive(
+        &self,
+        ranks: &dyn Ranks,
+        field: &mut Field,
+        sweep: &Sweep,
+        posted: Posted,
+        spent: &mut Spent,
+    ) {
         let (arrived, _) = posted.wait(ranks, &spent.recorder);
+        let clock = spent.recorder.clock.clone();
         let _unpack = clock.during(Phase::Unpack);
         for (partner, message) in by_partner(sweep, &arrived) {
             let mut rest = message;

@@ -7,6 +7,7 @@ use super::state::{Gas, Problem, Run};
 use crate::checksum::{self, Broken};
 use crate::cost;
 use crate::exact_sum::ExactSum;
+use crate::exchange::Posted;
 use crate::exchange::gas::GasFaces;
 use crate::leaf::Leaf;
 use crate::options::{BoundaryName, ProblemName};
@@ -233,18 +234,38 @@ impl Run<'_> {
     }
 
     pub(super) fn fill_gas_ghosts(&mut self) {
+        let posted = self.post_gas_ghosts();
+        self.receive_gas_ghosts(posted);
+    }
+
+    fn post_gas_ghosts(&mut self) -> Posted {
+        let Some(gas) = &self.gas else {
+            return Posted::default();
+        };
+        let (sweep, spent) = (&self.plan.sweeps[0], &mut self.exchange.spent);
+        gas.faces
+            .post(self.ranks, &mut self.blocks.field, sweep, spent)
+    }
+
+    fn receive_gas_ghosts(&mut self, posted: Posted) {
         let Some(gas) = &self.gas else { return };
         let (sweep, spent) = (&self.plan.sweeps[0], &mut self.exchange.spent);
         gas.faces
-            .fill(self.ranks, &mut self.blocks.field, sweep, spent);
+            .receive(self.ranks, &mut self.blocks.field, sweep, posted, spent);
     }
 
-    /// One of the two stages of a step.
+    /// One of the two stages of a step. Blocks that need nothing from other ranks are advanced while the messages travel.
     fn gas_stage(&mut self, stage: Stage) {
+        let [inner, outer] = std::mem::take(&mut self.parts);
         let start = Instant::now();
-        self.fill_gas_ghosts();
+        let posted = self.post_gas_ghosts();
         self.spend_comm(start);
-        self.advance_gas(stage);
+        self.advance_gas(stage, &inner);
+        let start = Instant::now();
+        self.receive_gas_ghosts(posted);
+        self.spend_comm(start);
+        self.advance_gas(stage, &outer);
+        self.parts = [inner, outer];
         if !self.settings.options.break_flux {
             self.correct_gas(stage);
         }
@@ -267,7 +288,8 @@ impl Run<'_> {
         self.accept(step, 1, 0, &sums, tell)
     }
 
-    fn advance_gas(&mut self, stage: Stage) {
+    /// Advances some of the own blocks, by their places in `own`.
+    fn advance_gas(&mut self, stage: Stage, part: &[usize]) {
         let Some(gas) = &mut self.gas else { return };
         let start = Instant::now();
         let _compute = self.exchange.spent.recorder.clock.during(Phase::Compute);
@@ -277,7 +299,8 @@ impl Run<'_> {
             gas.fluxes.push(FaceFluxes::new(shape));
             gas.before.push(vec![0.0; shape.block_len()]);
         }
-        for (nth, (&slot, &i)) in self.own.iter().zip(&self.own_leaves).enumerate() {
+        for &nth in part {
+            let (slot, i) = (self.own[nth], self.own_leaves[nth]);
             let (of_block, pace) = (Instant::now(), self.slowness.begin());
             let leaf = self.mesh.leaves()[i];
             let state = self.blocks.field.block_mut(slot);

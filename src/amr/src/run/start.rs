@@ -11,7 +11,7 @@ use crate::exchange::Exchange;
 use crate::exchange::face::Faces;
 use crate::exchange::intake::Intake;
 use crate::exchange::plan::{Plan, View, Within};
-use crate::field::{Field, Meaning};
+use crate::field::{Field, Meaning, Slot};
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;
 use crate::options::CriterionName;
@@ -50,6 +50,7 @@ impl<'a> Run<'a> {
             settings,
             own: Vec::new(),
             own_leaves: Vec::new(),
+            parts: Default::default(),
             gas: Gas::new(settings),
             time: 0.0,
             telemetry: None,
@@ -112,9 +113,24 @@ impl<'a> Run<'a> {
         } else {
             self.plan = Plan::new(view, self.settings.sweeps, Within::Listed);
         }
+        self.parts = self.parts_of_gas();
         let counts = self.mesh.per_rank(self.ranks.n_ranks());
         let most = counts.into_iter().max().unwrap_or(0);
         self.count.of_a_rank_max = self.count.of_a_rank_max.max(most);
+    }
+
+    /// A gas that overlaps advances first what gets nothing from other ranks.
+    fn parts_of_gas(&self) -> [Vec<usize>; 2] {
+        let partners = self.plan.sweeps.iter().flat_map(|sweep| &sweep.partners);
+        let mut awaiting: Vec<Slot> = partners
+            .flat_map(|partner| partner.receives.iter().map(|half| half.slot))
+            .collect();
+        awaiting.sort_unstable();
+        let waits = |&nth: &usize| {
+            !self.settings.overlaps || awaiting.binary_search(&self.own[nth]).is_ok()
+        };
+        let (outer, inner) = (0..self.own.len()).partition(waits);
+        [inner, outer]
     }
 
     pub(super) fn sum_at_start(&mut self) {

@@ -40,6 +40,8 @@ pub(super) struct Run<'a> {
     pub own: Vec<Slot>,
     /// The leaves in `own`, in its order.
     pub own_leaves: Vec<usize>,
+    /// Places in `own` of what a gas advances before its messages have come, and after.
+    pub parts: [Vec<usize>; 2],
     pub gas: Option<Gas>,
     /// Time simulated so far.
     pub time: f64,

@@ -1,7 +1,9 @@
 //! What values options may have, alone and beside each other.
 
 use crate::leaf::Grid;
-use crate::options::{BalanceName, BoundaryName, CriterionName, Options, ProblemName, Refusal};
+use crate::options::{
+    BalanceName, BoundaryName, CriterionName, ExchangeName, Options, ProblemName, Refusal,
+};
 
 /// The most rings that `--refine_buffer` may ask for.
 pub(super) const REFINE_BUFFER_MAX: u32 = 64;
@@ -155,8 +157,11 @@ pub(super) fn check_euler(options: &Options) -> Result<(), Refusal> {
     if options.compat || !options.object.is_empty() || options.permute {
         return refuse("--compat, --object and --permute belong to the stencils");
     }
-    if options.send_faces || options.blocking_send || options.exchange.is_some() {
-        return refuse("--send_faces, --blocking_send and --exchange belong to the stencils");
+    let of_stencils = [ExchangeName::ByAxis, ExchangeName::AtOnce].map(Some);
+    if options.send_faces || options.blocking_send || of_stencils.contains(&options.exchange) {
+        return refuse(
+            "--send_faces, --blocking_send, --exchange by_axis and at_once belong to the stencils",
+        );
     }
     if !(options.cfl > 0.0 && options.cfl <= 0.8) {
         return refuse("--cfl is above 0 and at most 0.8");

@@ -40,6 +40,8 @@ pub struct Settings {
     pub work: Work,
     pub sweeps: Sweeps,
     pub manner: Manner,
+    /// Whether blocks that need nothing from other ranks are advanced while messages travel.
+    pub overlaps: bool,
     pub objects: Objects,
     pub n_objects: usize,
     /// The policy of a run without a tuner.
@@ -121,6 +123,7 @@ impl Settings {
             work,
             sweeps,
             manner: manner(&options),
+            overlaps: work == Work::Euler && options.exchange != Some(ExchangeName::Blocking),
             n_objects: objects.as_slice().len(),
             objects,
             trigger: triggers[0],
@@ -320,9 +323,15 @@ fn refine_rings(options: &Options, work: Work) -> u32 {
 fn sweeps(options: &Options, work: Work) -> Result<Sweeps, Refusal> {
     let by_axis = work == Work::TwentySeven || options.compat || options.permute;
     match options.exchange {
-        None if by_axis => Ok(Sweeps::ByAxis),
-        None | Some(ExchangeName::AtOnce) if !by_axis => Ok(Sweeps::AtOnce),
+        None | Some(ExchangeName::Blocking) if by_axis => Ok(Sweeps::ByAxis),
+        None | Some(ExchangeName::Blocking | ExchangeName::AtOnce) if !by_axis => {
+            Ok(Sweeps::AtOnce)
+        }
         Some(ExchangeName::ByAxis) => Ok(Sweeps::ByAxis),
+        Some(ExchangeName::Overlapped) if work == Work::Euler => Ok(Sweeps::AtOnce),
+        Some(ExchangeName::Overlapped) => Err(Refusal::new(
+            "--exchange overlapped goes with --physics euler: a stencil's cells are updated variable by variable",
+        )),
         _ => Err(Refusal::new(
             "--exchange at_once goes with --stencil 7, without --permute and --compat only",
         )),
