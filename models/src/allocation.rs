@@ -160,7 +160,7 @@ fn normalise(shares: &mut [f64]) {
 }
 
 /// Rounds to whole millionths that sum to one million, the largest taking what is left over.
-fn whole(shares: &[f64]) -> Vec<f64> {
+pub(crate) fn whole(shares: &[f64]) -> Vec<f64> {
     let mut parts: Vec<u32> = shares
         .iter()
         .map(|share| (share * f64::from(PARTS)).floor() as u32)

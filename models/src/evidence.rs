@@ -41,6 +41,8 @@ pub struct Call {
     pub shape: Shape,
     /// Place in the catalogue of the collective; 0 is `default`.
     pub variant: u16,
+    /// With which it was drawn; 0 where nobody knows that.
+    pub probability: f64,
     /// What else all ranks know of it, a bit each: some variants apply to no call of some classes.
     pub class: u8,
     /// When it began, on some clock of the run.

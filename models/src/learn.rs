@@ -6,9 +6,12 @@ mod control;
 
 mod publish;
 
+mod ompicolltune;
+
 mod promise;
 
 use colltune_core::model::{Model, ModelError};
+use colltune_core::settings::LearnerKind;
 use rayon::prelude::*;
 use thiserror::Error;
 
@@ -38,6 +41,8 @@ pub struct Learned {
     pub control: Control,
     /// Why there is nothing to gain in any cell; empty where there may be.
     pub nothing_to_gain: String,
+    /// What a person should know of it, in sentences.
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -45,17 +50,28 @@ pub enum LearnError {
     /// No job would take such a model.
     #[error("publish what was learned: {0}")]
     Invalid(#[from] ModelError),
-    #[error("load XGBoost, which `predictor` in the settings asks for: {0}")]
-    NoXgboost(String),
+    /// `who` wants it and how, as in "the learner needs".
+    #[error("load XGBoost, which {who}: {why}")]
+    NoXgboost { who: &'static str, why: String },
+    #[error("regress the run times of {variant}: {why}")]
+    Regression { variant: String, why: String },
 }
 
 /// Learns from all evidence of one library, in whatever order it comes.
 ///
-/// Errors: `Invalid` for a result that jobs would refuse; `NoXgboost` where its library cannot be loaded.
+/// Errors: `Invalid` for a result that jobs would refuse; `NoXgboost` where its library cannot be loaded; `Regression` for what
+/// it reports.
 pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnError> {
+    if context.settings.learner == LearnerKind::OmpiCollTune {
+        return ompicolltune::learn(evidence, &context);
+    }
+    let no_xgboost = |why| LearnError::NoXgboost {
+        who: "`predictor` in the settings asks for",
+        why,
+    };
     let predictor = match context.predictor {
         Some(predictor) => predictor,
-        None => predict::chosen(context.settings.predictor).map_err(LearnError::NoXgboost)?,
+        None => predict::chosen(context.settings.predictor).map_err(no_xgboost)?,
     };
     let predictor: &dyn Predictor = match ablation::has(Mechanism::GaussianProcess) {
         true => predictor,
@@ -80,6 +96,7 @@ pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnEr
         work: 1.0,
         control: control::control(evidence, context.copies, &cells.initial, predictor),
         nothing_to_gain: String::new(),
+        notes: Vec::new(),
     };
     let time_ns: f64 = beliefs.iter().map(|belief| belief.time_ns).sum();
     learned.nothing_to_gain = promise::nothing_to_gain(&cells, &beliefs, &choices, &context);

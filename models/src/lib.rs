@@ -18,11 +18,14 @@ pub mod belief;
 pub mod choice;
 
 pub mod allocation;
+pub mod probabilities;
 pub mod promise;
 pub mod spent;
 pub mod watching;
 
 pub mod levers;
+
+pub mod evaluation;
 
 pub mod learn;
 pub mod statistics;

@@ -12,7 +12,7 @@ use colltune_core::settings::Predicting;
 pub use gaussian::Gaussian;
 pub use predictor::{Place, Point, Prediction, Predictor};
 pub use simulator::Simulator;
-pub use xgboost::XgBoost;
+pub use xgboost::{Timed, XgBoost};
 
 /// The predictor that the settings name.
 ///

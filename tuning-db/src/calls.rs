@@ -19,6 +19,8 @@ pub struct RecordedCall {
     pub job: String,
     pub shape: Shape,
     pub variant: String,
+    /// With which it was drawn; 0 where nobody knows that.
+    pub probability: f64,
     /// Mean over the ranks.
     pub time_ns: f64,
 }
@@ -76,6 +78,7 @@ pub fn recorded(
                 job: job.clone(),
                 shape: call.shape,
                 variant: names.name(call.shape.collective, call.variant).to_owned(),
+                probability: call.probability,
                 time_ns: call.time_ns,
             }));
     }

@@ -10,7 +10,7 @@ use colltune_core::context::DataKey;
 use colltune_core::library::Library;
 use colltune_core::prior::ratios;
 use colltune_core::prior::simulated::Simulated;
-use colltune_core::settings::{self, Settings};
+use colltune_core::settings::{self, LearnerKind, Settings};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text, site};
 
 pub(crate) use crate::error::at;
@@ -33,6 +33,8 @@ pub(crate) const LOCK: &str = "train.lock";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Database {
     root: PathBuf,
+    /// Who learns, whatever the settings say.
+    learner: Option<LearnerKind>,
 }
 
 /// Whether a name stands in folders in which nobody has put anything: file systems', and that of a lock alone.
@@ -50,7 +52,10 @@ impl Database {
         let root = root.into();
         refuse_site(&root)?;
         match root.symlink_metadata() {
-            _ if root.is_dir() => Ok(Database { root }),
+            _ if root.is_dir() => Ok(Database {
+                root,
+                learner: None,
+            }),
             // A link that leads nowhere is something, too.
             Ok(_) => Err(DbError::NoFolder { path: root }),
             Err(_) => Err(DbError::Missing { path: root }),
@@ -62,7 +67,10 @@ impl Database {
     ///
     /// Errors: `Io` naming what cannot be made, `IsSite`, `Foreign` for a folder of other things.
     pub fn create_or_open(root: impl Into<PathBuf>) -> Result<Database, DbError> {
-        let db = Database { root: root.into() };
+        let db = Database {
+            root: root.into(),
+            learner: None,
+        };
         refuse_site(&db.root)?;
         if db.root.metadata().is_ok_and(|about| !about.is_dir()) {
             return Err(DbError::NoFolder { path: db.root });
@@ -152,6 +160,11 @@ impl Database {
     /// Its folder as a shell reads it back.
     pub fn in_shell(&self) -> String {
         in_shell(&self.root)
+    }
+
+    /// The same, whose settings name this learner, if any is given.
+    pub fn learning_by(self, learner: Option<LearnerKind>) -> Database {
+        Database { learner, ..self }
     }
 
     pub fn settings_path(&self) -> PathBuf {
@@ -267,6 +280,7 @@ impl Database {
     pub fn settings(&self) -> Result<Settings, DbError> {
         let mut settings = self.settings_without_prior()?;
         settings.simulated = self.all_simulated();
+        settings.learner = self.learner.unwrap_or(settings.learner);
         Ok(settings)
     }
 

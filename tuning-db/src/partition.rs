@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use colltune_core::component;
 use colltune_core::context::{COLUMNS, DataKey};
-use colltune_core::record::{CallClass, CallTimes, Header, Manner, Record};
+use colltune_core::record::{CallClass, CallTimes, Header, Manner, Probability, Record};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
@@ -88,6 +88,8 @@ pub struct Columns {
     pub n_ranks: Vec<u32>,
     pub collective: Vec<ByteArray>,
     pub variant: Vec<ByteArray>,
+    /// With which each was drawn; 0 where nobody knows that.
+    pub probability: Vec<f64>,
     /// Flags of the calls' classes.
     pub class: Vec<u8>,
     pub manner: Vec<Manner>,
@@ -207,7 +209,8 @@ impl Piece {
 }
 
 /// The columns, in order. Times are nanoseconds; `start_ns` compares only where `job` and `clock` are equal; `call`
-/// counts the tuned calls of `comm`; `manner` says which calls are tuned (`blocking`) and which only passed through.
+/// counts the tuned calls of `comm`; `manner` says which calls are tuned (`blocking`) and which only passed through;
+/// `probability` is that with which the variant was drawn, 0 where it is unknown.
 /// `mean_time_ns`, `mean_shift_ns`, `mean_after_ns` and `work_ns` are what all ranks of the communicator agreed on.
 fn columns(pieces: &[Piece]) -> Vec<Column<'_>> {
     let long = |name, value: fn(&Record) -> u64| per_record(pieces, name, Kind::Long, value);
@@ -255,6 +258,10 @@ fn columns(pieces: &[Piece]) -> Vec<Column<'_>> {
         growing("start_ns", |record| record.start_ns),
         growing("duration_ns", |record| record.duration_ns),
         flag("drawn", |record| record.drawn),
+        Column::new("probability", Kind::Float, || {
+            let value = |record: &Record| record.probability.map_or(0.0, Probability::value);
+            Values::Float(all(pieces).map(value).collect())
+        }),
         Column::new("manner", Kind::Word, || {
             let names = Manner::ALL.map(|manner| ByteArray::from(manner.name()));
             Values::Word(
@@ -440,6 +447,10 @@ fn read_columns(table: &Table) -> Result<Columns, ParquetError> {
         n_ranks: table.ints("n_ranks")?,
         collective: table.words("collective")?,
         variant: table.words("variant")?,
+        probability: match table.has("probability") {
+            true => table.floats("probability")?,
+            false => vec![0.0; rows],
+        },
         class: classes(&in_place, &word("call_class")?),
         manner,
         context: [

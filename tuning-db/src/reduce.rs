@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
-use colltune_core::record::{Header, Manner, Record};
+use colltune_core::record::{Header, Manner, Probability, Record};
 use colltune_core::select::mix;
 use colltune_models::evidence::{
     COPY, COPY_NAME, Call, Evidence, Reduced as Halves, Shape, reduce_with_copies,
@@ -34,6 +34,8 @@ pub(crate) struct Observation {
     pub call: u64,
     pub shape: Shape,
     pub variant: u16,
+    /// With which it was drawn; 0 where nobody knows that.
+    pub probability: f64,
     /// Flags of its class.
     pub class: u8,
     pub manner: Manner,
@@ -167,6 +169,7 @@ impl<'a> Reader<'a> {
                 n_ranks: columns.n_ranks[row],
             },
             variant,
+            probability: columns.probability[row],
             class: columns.class[row],
             manner: columns.manner[row],
             clock: columns.clock[row],
@@ -214,6 +217,7 @@ pub(crate) fn observation(
             n_ranks: record.n_ranks,
         },
         variant: names.number(record.collective, name)?,
+        probability: record.probability.map_or(0.0, Probability::value),
         class: record.class.flags(),
         manner: record.manner,
         clock: header.clock,
@@ -315,6 +319,7 @@ fn call(ranks: &[Observation]) -> Call {
         index: first.call,
         shape: first.shape,
         variant: first.variant,
+        probability: first.probability,
         class: ranks.iter().map(|one| one.class).max().unwrap_or(0),
         start_ns: first.start_ns,
         // Logarithms need a time.

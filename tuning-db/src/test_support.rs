@@ -164,6 +164,7 @@ impl Run {
                     variant: variant as u16,
                     collective,
                     drawn: true,
+                    probability: None,
                     manner: Manner::Blocking,
                     shift_ns: None,
                     after_ns: None,

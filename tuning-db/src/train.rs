@@ -220,6 +220,8 @@ impl Training<'_> {
             key: key.clone(),
             error,
         })?;
+        let notes = learned.notes.iter().map(|note| format!("{key}: {note}"));
+        self.warnings.extend(notes);
         let measured = |cell: &&CellStatistics| cell.source == Source::Measured;
         let meta = Meta {
             machine,

@@ -5,6 +5,7 @@ use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::rules::{JobTerms, Rules, TablesFrom, Telling};
 use colltune_core::decide::table::CellTable;
 use colltune_core::model::Model;
+use colltune_core::record::Probability;
 use colltune_core::request::Mode;
 use colltune_core::select::mix;
 use colltune_models::evidence::Call;
@@ -177,6 +178,7 @@ impl<'a> Job<'a> {
                     index,
                     shape: truth.shape,
                     variant: variant as u16,
+                    probability: chosen.probability.map_or(0.0, Probability::value),
                     class: 0,
                     start_ns: comm.come_ns[0] as u64,
                     time_ns,

@@ -125,6 +125,7 @@ mod tests {
                     n_ranks: 8,
                 },
                 variant: random.random_range(0..10),
+                probability: 0.0,
                 class: 0,
                 start_ns: 0,
                 time_ns: 1e4 * times * noise * stall,

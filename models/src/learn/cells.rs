@@ -392,7 +392,7 @@ pub(super) fn by_cell<'e>(
     by_cell
 }
 
-fn at(bytes: f64, nodes: f64, ppn: f64) -> Place {
+pub(super) fn at(bytes: f64, nodes: f64, ppn: f64) -> Place {
     Place {
         bytes: (bytes + 1.0).log2(),
         nodes: nodes.max(1.0).log2(),
@@ -428,7 +428,7 @@ pub(super) fn middle(rows: &[&Evidence]) -> Place {
 }
 
 /// A call that stands for a cell without any: the geometric middle of its sizes, the most of its nodes and ranks.
-fn stands_for(cell: &Cell) -> (Place, [u64; 3]) {
+pub(super) fn stands_for(cell: &Cell) -> (Place, [u64; 3]) {
     let bytes = match cell.bytes.hi {
         Some(hi) => ((cell.bytes.lo.max(1) as f64) * (hi.max(2) as f64)).sqrt() as u64,
         None => cell.bytes.lo.saturating_mul(2).max(1),
@@ -441,7 +441,7 @@ fn stands_for(cell: &Cell) -> (Place, [u64; 3]) {
     )
 }
 
-/// Joins neighbouring cells about which nothing is known, along nodes and ranks per node.
+/// Joins neighbouring cells about which nothing is known, or the same is predicted, along nodes and ranks per node.
 ///
 /// A communicator has one layout, so it meets the same ranges of sizes as before; every job reads the result, and
 /// most cells of a tuning space are far from anything that was measured.
@@ -467,8 +467,9 @@ fn joined(cells: Vec<CellModel>, axis: fn(&mut Cell) -> &mut Range) -> Vec<CellM
             match &mut last {
                 Some((before, kept))
                     if before.hi == Some(range.lo)
-                        && (kept.source, entry.source) == (Source::Prior, Source::Prior)
-                        && kept.variants == entry.variants =>
+                        && kept.source != Source::Measured
+                        && (kept.source, &kept.best, kept.gain, &kept.variants)
+                            == (entry.source, &entry.best, entry.gain, &entry.variants) =>
                 {
                     before.hi = range.hi;
                     *axis(&mut kept.cell) = *before;

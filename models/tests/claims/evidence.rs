@@ -267,6 +267,7 @@ fn what_runs_the_default_alone_makes_no_other_variant_faster() {
         let noise = 0.8 + 0.4 * random.random::<f64>();
         let (variant, us) = if derived { (0, 50.0) } else { (drawn, 10.0) };
         Call {
+            probability: 0.0,
             class: u8::from(derived) << 4,
             ..call_at(k, variant, 1e3 * us * noise)
         }

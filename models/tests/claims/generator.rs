@@ -204,6 +204,7 @@ pub fn call_at(k: u64, variant: u16, time_ns: f64) -> Call {
         index: k,
         shape: shape(8),
         variant,
+        probability: 0.0,
         class: 0,
         start_ns: 100_000 * k,
         time_ns,

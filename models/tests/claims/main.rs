@@ -4,7 +4,9 @@ mod generator;
 
 mod belief;
 mod choice;
+mod evaluation;
 mod evidence;
 mod learning;
 mod levers;
+mod ompicolltune;
 mod watching;

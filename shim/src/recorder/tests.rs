@@ -43,6 +43,7 @@ fn record(recorder: &Recorder, calls: std::ops::Range<u64>) {
             variant: 0,
             collective: Collective::Barrier,
             drawn: false,
+            probability: None,
             manner: Manner::Blocking,
             class: CallClass::default(),
         });

@@ -10,7 +10,7 @@ use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::impasse::Reason;
 use colltune_core::decide::rules::is_worth_a_word;
 use colltune_core::decide::{Chosen, DEFAULT, Decision, Timing};
-use colltune_core::record::{CallClass, Manner, Record};
+use colltune_core::record::{CallClass, Manner, Probability, Record};
 use colltune_core::request::Mode;
 
 use super::Tuner;
@@ -278,7 +278,8 @@ impl Tuner {
         let record = recorder.and_then(|recorder| {
             let label = state.decider.label(&self.rules, call, &chosen, details)?;
             let class = CallClass::of(call, &details());
-            recorder.write(|| self.record(state, (call, class), label, start_ns..end_ns))
+            let variant = (label, chosen.probability);
+            recorder.write(|| self.record(state, (call, class), variant, start_ns..end_ns))
         });
         // Observed even where it failed: all ranks must count the same samples.
         let timing = Timing {
@@ -466,7 +467,7 @@ impl Tuner {
         &self,
         state: &State,
         (call, class): (SharedCall, CallClass),
-        variant: u16,
+        (variant, probability): (u16, Option<Probability>),
         time_ns: Range<u64>,
     ) -> Record {
         let layout = state.layout();
@@ -485,6 +486,7 @@ impl Tuner {
             variant: self.listed(call.collective, variant),
             collective: call.collective,
             drawn: self.rules.terms.mode != Mode::Record,
+            probability,
             manner: Manner::Blocking,
             class,
         }

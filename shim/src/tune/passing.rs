@@ -136,6 +136,7 @@ impl Tuner {
             variant: self.listed(passing.collective, DEFAULT),
             collective: passing.collective,
             drawn: false,
+            probability: None,
             manner: passing.manner,
             class: CallClass::default(),
         });

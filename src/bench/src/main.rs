@@ -12,6 +12,8 @@ mod validate;
 
 mod evidence;
 
+mod evaluate;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -40,6 +42,8 @@ enum Command {
     Study(study::Args),
     /// Run every study and write one page of them
     Evidence(evidence::Args),
+    /// Judge learners by recorded jobs: what each would have cost
+    Evaluate(evaluate::Args),
     /// Run the mini-app here, and say how near emulated runs come to it
     Validate(validate::Args),
     /// Exchange the messages of an octree's neighbours under each policy and time the rounds
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
     program::ended(match cli.command {
         Some(Command::Study(args)) => study::run(&args),
         Some(Command::Evidence(args)) => evidence::run(&args),
+        Some(Command::Evaluate(args)) => evaluate::run(&args),
         Some(Command::Validate(args)) => validate::run(&args),
         Some(Command::Comm(args)) => comm::run(&args),
         None => suites::line::run(&cli.suites),

@@ -19,6 +19,8 @@ pub const HANDSHAKE_TIMEOUT: &str = "COLLTUNE_HANDSHAKE_TIMEOUT";
 pub const PRESETS: &str = "COLLTUNE_PRESETS";
 /// The variable of the setting `summary`, which alone makes the shim count calls.
 pub const SUMMARY: &str = "COLLTUNE_SUMMARY";
+/// The variable of the setting `learner`.
+pub const LEARNER: &str = "COLLTUNE_LEARNER";
 /// Makes the shim keep a run in the database's ledger though it is off.
 pub const LEDGER: &str = "COLLTUNE_LEDGER";
 /// Makes the shim end a job that would run untuned.

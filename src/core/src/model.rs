@@ -14,7 +14,7 @@ use crate::catalogue;
 use crate::collective::Collective;
 use crate::library::Library;
 use crate::prior::undrawn::FirstDraws;
-use crate::settings::Settings;
+use crate::settings::{LearnerKind, Settings};
 use crate::space::{Cell, Range};
 use crate::variant::{DEFAULT, Family, VariantName};
 
@@ -41,6 +41,9 @@ pub struct Model {
     pub library: String,
     pub machine: String,
     pub generation: u64,
+    /// Who learned it: jobs draw as that one wants it.
+    #[serde(skip_serializing_if = "LearnerKind::is_usual")]
+    pub learner: LearnerKind,
     pub cells: Vec<CellModel>,
 }
 
@@ -126,6 +129,8 @@ struct Unread<'a> {
     library: String,
     machine: String,
     generation: u64,
+    #[serde(default)]
+    learner: LearnerKind,
     #[serde(borrow)]
     cells: Vec<UnreadCell<'a>>,
 }
@@ -218,7 +223,10 @@ impl Model {
                 let drawn = named.filter_map(|(name, undrawn)| undrawn.is_none().then_some(name));
                 let drawn: Vec<&String> = drawn.collect();
                 let others = (drawn.len() - 1) as f64;
-                let of_default = default_share(others);
+                let of_default = match settings.learner {
+                    LearnerKind::Colltune => default_share(others),
+                    LearnerKind::OmpiCollTune => 1.0 / (1.0 + others),
+                };
                 let share = |name: &&String| Share {
                     name: (*name).clone(),
                     probability: match name.as_str() {
@@ -241,6 +249,7 @@ impl Model {
             library: library.to_string(),
             machine: machine.to_owned(),
             generation: 0,
+            learner: settings.learner,
             cells: cells.collect(),
         }
     }
@@ -272,6 +281,7 @@ impl Model {
             library: unread.library,
             machine: unread.machine,
             generation: unread.generation,
+            learner: unread.learner,
             cells: cells.map_err(no_layout)?,
         };
         model.check(library)?;

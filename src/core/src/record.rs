@@ -16,13 +16,15 @@
 //! 94  collective                                                                 u8
 //! 95  1 for a drawn variant, plus twice the number of its [`Manner`]             u8
 //! 96  1 where the ranks have agreed, flags and element size of its [`CallClass`] u8, u8, u16
+//! 100 [`Probability`] with which the variant was drawn, in parts of 2^32; 0: unknown  u32
 //! 104 time of this rank in its next collective, agreed: mean of that             u64 each
 //! 120 check word                                                                 u64
 //! ```
 //! Times are in nanoseconds; an unknown shift or time in the next collective has all bits set. Records are written
 //! behind each other, and may be written again in their places when the ranks have compared their times. A job that is
 //! killed leaves what it had at its last review; of what another thread was about to record there may be a torn record.
-//! Space that was reserved and not used is zero, which is no valid record.
+//! Space that was reserved and not used is zero, which is no valid record. Before colltune recorded probabilities their
+//! place was zero, too.
 //!
 //! Traces that begin with "COLLTRC3" have records of 112 bytes, whose check word stands at 104 in place of the times in
 //! the next collective. Those that begin with "COLLTRC2" have records of 64 bytes, whose check word stands at 56,
@@ -31,7 +33,7 @@
 //! Those of "COLLTRC1" have blocking calls alone. All are read, too.
 
 mod recorded;
-pub use recorded::{CallClass, CallTimes, Manner, Record};
+pub use recorded::{CallClass, CallTimes, Manner, Probability, Record};
 
 mod layout;
 pub use layout::{
@@ -228,6 +230,7 @@ mod tests {
             variant: 1,
             collective: Collective::Bcast,
             drawn: true,
+            probability: Probability::of_parts(1 << 30),
             manner: Manner::Blocking,
             class: CallClass {
                 in_place: true,
@@ -267,6 +270,15 @@ mod tests {
                 ..base
             },
             Record {
+                probability: None,
+                ..base
+            },
+            Record {
+                agreed: None,
+                probability: Some(Probability::ONE),
+                ..base
+            },
+            Record {
                 agreed: Some(CallTimes {
                     shift_ns: Some(0),
                     after_ns: None,
@@ -293,6 +305,15 @@ mod tests {
         for record in records {
             assert_eq!(Record::from_bytes(&record.to_bytes(), 2), Some(record));
         }
+    }
+
+    #[test]
+    fn a_probability_is_what_it_is_made_of_and_none_is_none() {
+        assert_eq!(Probability::of_parts(0), None);
+        assert_eq!(Probability::of_parts(1 << 32), Some(Probability::ONE));
+        assert_eq!(Probability::ONE.value(), 1.0);
+        let third = Probability::of_parts((1 << 32) / 3).map(Probability::value);
+        assert!((third.unwrap() - 1.0 / 3.0).abs() < 1e-9);
     }
 
     #[test]
@@ -349,6 +370,7 @@ mod tests {
             shift_ns: None,
             after_ns: None,
             agreed: None,
+            probability: None,
             class: CallClass::default(),
             ..record(call)
         };
@@ -369,6 +391,7 @@ mod tests {
         let third = include_bytes!("../golden/trace-3.bin");
         let records = (0..3).map(|call| Record {
             after_ns: None,
+            probability: None,
             agreed: record(call).agreed.map(|agreed| CallTimes {
                 after_ns: None,
                 ..agreed
@@ -376,11 +399,18 @@ mod tests {
             ..record(call)
         });
         assert_eq!(read(third), Ok((header(), records.collect())));
+        let fourth = include_bytes!("../golden/trace-4.bin");
+        let records = (0..3).map(|call| Record {
+            probability: None,
+            ..record(call)
+        });
+        assert_eq!(read(fourth), Ok((header(), records.collect())));
+        let file = "golden/trace-4-probability.bin";
         if std::env::var_os("COLLTUNE_BLESS").is_some() {
-            std::fs::write("golden/trace-4.bin", trace(3)).unwrap();
+            std::fs::write(file, trace(3)).unwrap();
         } else {
-            let fourth = std::fs::read("golden/trace-4.bin").unwrap();
-            assert_eq!(fourth, trace(3), "the format has changed");
+            let written = std::fs::read(file).unwrap();
+            assert_eq!(written, trace(3), "the format has changed");
         }
     }
 

@@ -53,6 +53,22 @@ impl Chooser {
         chooser
     }
 
+    /// What may be drawn, each with its share in parts of 2^32. In whole numbers: it is asked on the path of calls,
+    /// where the program may have floating-point traps.
+    pub fn shares(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        let last = self.ends.len().saturating_sub(1);
+        let end = move |place: usize| match place == last {
+            true => 1 << 32,
+            false => self.ends[place] >> 32,
+        };
+        let mut start = 0;
+        self.choices.iter().enumerate().map(move |(place, choice)| {
+            let share = end(place) - start;
+            start += share;
+            (*choice, share)
+        })
+    }
+
     /// The choice for a random word, which nobody asks for where there is one choice; `None` when there is
     /// nothing to choose. Total.
     #[inline]
@@ -93,6 +109,11 @@ mod tests {
         assert_eq!(chooser.draw(|| 0), Some(1));
         assert_eq!(chooser.draw(|| u64::MAX), Some(3));
         assert_eq!(Chooser::new(&[]).draw(|| 5), None);
+        assert_eq!(Chooser::new(&[]).shares().count(), 0);
+        let third: u64 = (1 << 32) / 3;
+        let shares: Vec<_> = chooser.shares().collect();
+        assert!(shares.iter().all(|(_, share)| third.abs_diff(*share) < 4));
+        assert_eq!(shares.iter().map(|(_, share)| share).sum::<u64>(), 1 << 32);
         let one = Chooser::new(&[(1, 0.0), (2, 0.1)]);
         assert_eq!(one.draw(|| unreachable!("there is one choice")), Some(2));
         assert_eq!(Chooser::new(&[(1, 0.0)]).draw(|| 5), None);

@@ -25,7 +25,9 @@ use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
 
-pub use fields::{FAMILIES, Gpu, HOPELESS_BY_SHAPE, Predicting, Reproducible, Settings, SummaryTo};
+pub use fields::{
+    FAMILIES, Gpu, HOPELESS_BY_SHAPE, LearnerKind, Predicting, Reproducible, Settings, SummaryTo,
+};
 pub use keys::{KEYS, Key, Shown, explained, find, renamed};
 pub use values::parse_duration;
 
@@ -142,6 +144,9 @@ mod tests {
         ("explore_budget", "0.5", "0.5"),
         ("watch", "0.5", "0.5"),
         ("hopeless_factor", "4.5", "4.5"),
+        ("learner", "\"ompicolltune\"", "ompicolltune"),
+        ("probability_min", "0.05", "0.05"),
+        ("probability_max", "0.5", "0.5"),
         ("predictor", "\"xgboost\"", "xgboost"),
         ("reproducible", "\"strict\"", "strict"),
         ("gpu", "\"host-only\"", "host-only"),

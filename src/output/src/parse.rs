@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use colltune_core::collective::Collective;
 use colltune_core::library::{Abi, Product};
 use colltune_core::request::Mode;
+use colltune_core::settings::LearnerKind;
 
 /// One of these names, as what it names.
 pub fn named<T: Clone + Send + Sync + 'static>(
@@ -18,6 +19,13 @@ pub fn named<T: Clone + Send + Sync + 'static>(
 
 pub fn mode() -> impl TypedValueParser<Value = Mode> {
     named(Mode::ALL.map(Mode::name), |text| text.parse().ok())
+}
+
+pub fn learner() -> impl TypedValueParser<Value = LearnerKind> {
+    named(
+        LearnerKind::ALL.map(LearnerKind::name),
+        LearnerKind::from_name,
+    )
 }
 
 /// The libraries that programs of ours run on.

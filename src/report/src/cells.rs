@@ -77,9 +77,10 @@ fn is_known(cell: &CellStatistics) -> bool {
 }
 
 /// The variant that is expected to be fastest, and the default's time over its own. In measured cells it is what is
-/// chosen; elsewhere nothing replaces the default before it was measured, whatever is expected.
+/// chosen, and so it is where a prediction is; elsewhere nothing replaces the default before it was measured, whatever is
+/// expected.
 pub fn expected(cell: &CellStatistics) -> (&str, f64) {
-    if cell.source == Source::Measured {
+    if cell.source == Source::Measured || is_chosen_by_prediction(cell) {
         return (&cell.best, cell.gain);
     }
     let known = cell
@@ -90,6 +91,11 @@ pub fn expected(cell: &CellStatistics) -> (&str, f64) {
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
         .filter(|(_, gain)| *gain > 1.0)
         .unwrap_or((DEFAULT, 1.0))
+}
+
+/// Whether another variant than the default is run where nobody has measured anything, as the learner as published wants.
+pub fn is_chosen_by_prediction(cell: &CellStatistics) -> bool {
+    cell.source == Source::Predicted && cell.best != DEFAULT
 }
 
 fn open(cell: &CellStatistics, library: Library) -> Opened {

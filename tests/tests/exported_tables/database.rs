@@ -67,6 +67,7 @@ pub fn database(library: Library, winners: &[(Range, Winners)], folder: &Path) -
         library: library.to_string(),
         machine: "test".to_owned(),
         generation: 1,
+        learner: Default::default(),
         cells: models,
     };
     model.check(library).expect("a sound model");

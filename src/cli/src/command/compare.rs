@@ -49,6 +49,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         tuner: Tuner {
             db: db.clone(),
             mpi: args.mpi.clone(),
+            learner: None,
         },
         timeout: args.timeout,
         shows_output: args.show_output,

@@ -12,13 +12,14 @@ use clap::ValueEnum;
 use colltune_core::environment;
 use colltune_core::levers::{self, Arms};
 use colltune_core::library::{Library, Product};
+use colltune_core::model::Source;
 use colltune_core::spelling::quoted;
 use colltune_db::Database;
 use colltune_db::generation;
 use colltune_db::site::Tables;
 use colltune_models::statistics::CellStatistics;
 
-use crate::export::notes::Notes;
+use crate::export::notes::{Notes, PredictedNote};
 use crate::export::plan::JobShape;
 use crate::export::{intel, mpich, openmpi, openmpi6};
 use crate::node_hours::NodeHours;
@@ -184,6 +185,7 @@ fn files(
         format: format
             .to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned()),
+        predicted: predicted(published, library),
         ..Notes::default()
     };
     let mut files = match format {
@@ -228,6 +230,21 @@ fn told(arms: &Arms) -> String {
     )
 }
 
+/// The cells whose choice nobody has measured.
+fn predicted(published: &Published, library: Library) -> Vec<PredictedNote> {
+    let cells = published.cells.iter();
+    let cells = cells.filter(|cell| cell.source == Source::Predicted);
+    cells
+        .filter_map(|cell| {
+            let (winner, _) = cell.native(library)?;
+            Some(PredictedNote {
+                cell: cell.cell.to_string(),
+                winner: winner.name.clone(),
+            })
+        })
+        .collect()
+}
+
 /// Writes each file so that a running job never reads half a table.
 fn write(folder: &Path, files: &[(&'static str, String)]) -> anyhow::Result<()> {
     for (name, text) in files {
@@ -268,6 +285,12 @@ fn summary(args: &Args, published: &Published, files: &[(&'static str, String)])
         ));
     }
     if let Ok(library) = published.library.parse() {
+        match predicted(published, library).len() {
+            0 => {}
+            n => progress::hint(format_args!(
+                "the choices of {n} cells are predicted and not measured; notes.json lists them"
+            )),
+        }
         match NodeHours::of(&published.cells, library).of_tables() {
             Some(saved) => progress::hint(format_args!("{saved}")),
             None => progress::hint(format_args!(

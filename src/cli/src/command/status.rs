@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::levers::learned::LearnedLever;
 use colltune_core::model::{SCHEMA, Source};
@@ -26,6 +27,7 @@ use colltune_models::statistics::CellStatistics;
 use serde::Serialize;
 
 use super::publish;
+use super::train::counted;
 use crate::asked;
 use crate::ledger::Ledger;
 use crate::node_hours::NodeHours;
@@ -372,6 +374,7 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
             "default is what the library's {component} chooses\n"
         ));
     }
+    text.push_str(&as_published(generation));
     let shown = chosen(generation, args);
     if !shown.is_empty() {
         text.push_str(&cells_table(&shown, args));
@@ -416,6 +419,22 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
         text.push_str(&aligned(&passed_rows(passed), |_| true));
     }
     text
+}
+
+/// What is to be known of a generation that was learned as published.
+fn as_published(generation: &Generation) -> String {
+    if generation.model.learner.is_usual() {
+        return String::new();
+    }
+    let is_predicted = |cell: &&CellStatistics| {
+        cell.source == Source::Predicted && !catalogue::is_default(&cell.best)
+    };
+    let predicted = generation.cells.iter().filter(is_predicted).count();
+    format!(
+        "learner: {}, as published: the most probable variant runs, in {} by prediction alone (--all shows them)\n",
+        generation.model.learner.name(),
+        counted(predicted as u64, "cell")
+    )
 }
 
 /// The control of a training, where any cell could tell.
@@ -527,6 +546,7 @@ mod tests {
             work: 1.0,
             control: Default::default(),
             nothing_to_gain: String::new(),
+            notes: Vec::new(),
         };
         let meta = r#"{ "schema": 2, "generation": 1, "library": "openmpi-4.1.4", "machine": "test",
             "colltune_version": "0", "created_unix_ms": 0, "seed": 1, "runs": 1, "records": 9, "calls": 9,

@@ -15,10 +15,12 @@ use std::path::PathBuf;
 
 use crate::asked;
 use colltune_core::levers::learned::LearnedLever;
+use colltune_core::settings::LearnerKind;
 use colltune_db::train::LibraryReport;
 use colltune_db::{Database, TrainOptions, TrainReport, runs, train};
 use serde::Serialize;
 
+use colltune_output::parse::learner;
 use colltune_output::progress;
 use colltune_output::{json, tell};
 
@@ -30,7 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         force: args.force,
     };
     Database::open(&args.db)?;
-    let db = Database::create_or_open(&args.db)?;
+    let db = Database::create_or_open(&args.db)?.learning_by(args.learner);
     let report = train(&db, options, &progress::show)?;
     progress::clear();
     for warning in &report.ingest.warnings {
@@ -51,6 +53,9 @@ Examples:
       the next training. With nothing new nothing is published.
   colltune train --db ./hydra.db --include-running
       Also what running jobs have recorded so far; the rest is taken later.
+  colltune train --db ./hydra.db --learner ompicolltune
+      As the paper has it: regressions of run times by XGBoost, the most probable variant in every
+      cell. Jobs draw as what was published last wants it.
 
 Traces that cannot be used are moved to DB/quarantine, each with NAME.reason; the rest goes on.
 Only one training runs at a time: a second one is told who holds DB/train.lock.
@@ -65,6 +70,9 @@ pub struct Args {
     /// Seed of the posterior draws that set probabilities; one data set and seed give one model
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Who learns, whatever the settings say
+    #[arg(long, value_parser = learner())]
+    learner: Option<LearnerKind>,
     /// Publish a new generation even if nothing is new
     #[arg(long)]
     force: bool,

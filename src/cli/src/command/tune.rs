@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use colltune_core::settings::LearnerKind;
 use colltune_db::Database;
 
 use self::session::Session;
@@ -36,7 +37,7 @@ use colltune_launch::library::of_launcher;
 use colltune_launch::line::Line;
 use colltune_launch::trial::{Interrupt, Trials, Tuner};
 use colltune_output::failure::{Stopped, usage};
-use colltune_output::parse::{RunsOn, library_name};
+use colltune_output::parse::{RunsOn, learner, library_name};
 use colltune_output::progress;
 
 /// Tunes until there is no more to gain.
@@ -55,7 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let place = usual(args.db.as_deref());
     let place = std::path::absolute(place).context("make the database's path absolute")?;
     let is_new = !place.is_dir();
-    let db = Database::create_or_open(&place)?;
+    let db = Database::create_or_open(&place)?.learning_by(args.learner);
     let what = if is_new { "made it" } else { "it is there" };
     progress::tell(&format!("Database: {} ({what}).", place.display()));
     let mut kept = Kept::open(&place, &args.line)?;
@@ -145,6 +146,9 @@ pub struct Args {
     /// How many runs the comparison has on each side
     #[arg(short = 'n', long = "pairs", value_name = "N", default_value = "10", value_parser = pairs)]
     pairs: usize,
+    /// Who learns, whatever the settings say
+    #[arg(long, value_parser = learner())]
+    learner: Option<LearnerKind>,
     /// A choice of the program: each job runs one arm of NAME in place of {NAME} on the line; the first is what it runs with
     /// today
     #[arg(long = "lever", value_parser = Lever::parse, value_name = "NAME=ARM,ARM,...")]
@@ -180,6 +184,7 @@ fn trials(args: &Args, db: &Path, interrupt: Interrupt) -> Trials {
         tuner: Tuner {
             db: db.to_owned(),
             mpi: args.mpi.clone(),
+            learner: args.learner,
         },
         timeout: args.timeout,
         shows_output: args.show_output,

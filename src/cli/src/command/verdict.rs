@@ -368,6 +368,7 @@ mod tests {
                 library: key.to_string(),
                 machine: "test".to_owned(),
                 generation: 3,
+                learner: Default::default(),
                 cells: Vec::new(),
             },
             key,

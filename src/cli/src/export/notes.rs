@@ -20,6 +20,14 @@ pub struct Notes {
     pub shapes: Vec<ShapeNote>,
     /// Cells whose winner the format cannot hold, and what stands there.
     pub replaced: Vec<ReplacedNote>,
+    /// Cells in which nobody has measured what stands in the table: the learner as published predicts it.
+    pub predicted: Vec<PredictedNote>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct PredictedNote {
+    pub cell: String,
+    pub winner: String,
 }
 
 /// For communicators of `ranks` [first, last]: the shape whose winners the rules hold.

@@ -5,6 +5,7 @@ mod conclusion;
 use std::collections::TryReserveError;
 
 use crate::race::{Race, Standing};
+use crate::record::Probability;
 use crate::review::{self, Observed};
 use crate::select::{Chooser, key, word};
 use crate::settings::Settings;
@@ -61,6 +62,8 @@ pub struct CellState {
     pub(super) told: u16,
     /// Key of the counter-based random numbers.
     key: u64,
+    /// With which what runs was drawn, where that was once for the whole run.
+    drawn_once: Option<Probability>,
     /// Calls before a sampled one that run its variant.
     warmups: u64,
     pub(super) samples: u64,
@@ -139,13 +142,16 @@ impl CellState {
             if once { 0 } else { agreed.id },
             model_cell.into(),
         );
+        let mut drawn_once = None;
         if once && sampling {
-            best = Chooser::new(&weights)
-                .draw(|| word(key, 0))
-                .unwrap_or(DEFAULT);
+            let chooser = Chooser::new(&weights);
+            best = chooser.draw(|| word(key, 0)).unwrap_or(DEFAULT);
+            let own = chooser.shares().find(|(variant, _)| *variant == best);
+            drawn_once = Probability::of_parts(own.map_or(1 << 32, |(_, share)| share));
             weights = vec![(best, 1.0)];
         }
-        let races = sampling && weights.len() > 1;
+        let as_published = rules.draws_as_published();
+        let races = sampling && weights.len() > 1 && !as_published;
         if races && !weights.iter().any(|(variant, _)| *variant == DEFAULT) {
             weights.push((DEFAULT, 0.0)); // It is in every contrast.
         }
@@ -154,7 +160,10 @@ impl CellState {
             let is_kept = |variant| [DEFAULT, best].contains(&variant);
             weights.retain(|(variant, _)| is_kept(*variant) || !hopeless.has(model_cell, *variant));
         }
-        let warmups = warmups(weights.len(), entry.bytes.lo);
+        let warmups = match as_published {
+            true => 0,
+            false => warmups(weights.len(), entry.bytes.lo),
+        };
         let mut cell = CellState {
             model_cell,
             calls: 0,
@@ -165,6 +174,7 @@ impl CellState {
             best,
             told: rules.told(entry.collective, entry.bytes),
             key,
+            drawn_once,
             warmups,
             samples: 0,
             gap_least: 1,
@@ -178,7 +188,7 @@ impl CellState {
             fresh: Vec::new(),
         };
         if sampling {
-            cell.take_arms(weights)?;
+            cell.take_arms(weights, races)?;
         }
         let control = cell.default_arm.filter(|_| races);
         if let Some(control) = control {
@@ -247,18 +257,17 @@ impl CellState {
     }
 
     /// The variants that are drawn, from the cell's first call on.
-    fn take_arms(&mut self, weights: Vec<(u16, f64)>) -> Result<(), TryReserveError> {
+    fn take_arms(&mut self, weights: Vec<(u16, f64)>, races: bool) -> Result<(), TryReserveError> {
         self.arms.try_reserve_exact(weights.len())?;
         self.fresh.try_reserve_exact(FRESH_MAX)?;
-        // What there is no choice of, or is run anyway, waits for no review.
-        let alone = weights.len() == 1;
+        // What drops out of no race, or is run anyway, waits for no review.
         let best = self.best;
         self.arms
             .extend(weights.into_iter().map(|(variant, weight)| Arm {
                 variant,
                 weight,
                 seen: Observed::default(),
-                judged: alone || variant == best,
+                judged: !races || variant == best,
             }));
         self.default_arm = self.arms.iter().position(|arm| arm.variant == DEFAULT);
         self.chooser = chooser_of(&self.arms);
@@ -285,16 +294,50 @@ impl CellState {
         }
     }
 
+    /// Whether an arm may be drawn now. Counts that all ranks share decide.
+    fn may_be_drawn(&self, arm: usize) -> bool {
+        let Arm { seen, judged, .. } = &self.arms[arm];
+        review::may_be_drawn(seen.samples, *judged)
+    }
+
+    /// With which probability an arm is drawn for the next sampled call, all else being as it is; where none is, with which
+    /// that happens.
+    pub(super) fn probability(&self, arm: Option<usize>) -> Option<Probability> {
+        if self.drawn_once.is_some() {
+            return self.drawn_once;
+        }
+        const ALL: u128 = 1 << 32;
+        if let Learning::Exploit(_) = self.learning {
+            return Probability::of_parts(1 << 31); // the first of a pair or its second
+        }
+        let (mut own, mut unfit, mut any) = (0, 0, false);
+        for (place, share) in self.chooser.shares() {
+            let place = usize::from(place);
+            any = true;
+            if !self.may_be_drawn(place) {
+                unfit += u128::from(share);
+            } else if Some(place) == arm {
+                own = u128::from(share);
+            }
+        }
+        let unfit = if any { unfit } else { ALL };
+        // The first of `DRAWS` that may be drawn; behind them the default.
+        let (mut turns, mut none) = (0, ALL);
+        for _ in 0..DRAWS {
+            turns += none;
+            none = none * unfit / ALL;
+        }
+        let by_turn = own * turns / ALL;
+        let left = if arm == self.default_arm { none } else { 0 };
+        Probability::of_parts((by_turn + left).min(ALL) as u64)
+    }
+
     /// The arm that is drawn for the next sampled call.
     fn drawn(&self) -> Option<usize> {
         if let Learning::Exploit(watch) = &self.learning {
             return Some(watch.arm(self.key, self.samples));
         }
-        // Counts that all ranks share decide.
-        let may_be_drawn = |arm: &usize| {
-            let Arm { seen, judged, .. } = &self.arms[*arm];
-            review::may_be_drawn(seen.samples, *judged)
-        };
+        let may_be_drawn = |arm: &usize| self.may_be_drawn(*arm);
         let mut draws = (0..DRAWS).filter_map(|turn| {
             let drawn = self
                 .chooser

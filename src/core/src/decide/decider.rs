@@ -47,6 +47,8 @@ pub struct Decider {
     cells: Called,
     /// Cells of which something was sampled: they share the budget.
     cells_in_use: u64,
+    /// Calls that were sampled.
+    samples: u64,
     /// The sampled call that is under way; or that was left, by an exception or a longjmp, and not observed.
     under_way: Option<UnderWay>,
     /// Room for those of a review.
@@ -88,6 +90,7 @@ impl Decider {
             membership: None,
             cells: Default::default(),
             cells_in_use: 0,
+            samples: 0,
             under_way: None,
             words: Words::default(),
             window: Vec::new(),
@@ -120,6 +123,7 @@ impl Decider {
         self.agreed = Agreed::NOTHING;
         self.set_up_with = Agreed::NOTHING;
         self.cells_in_use = 0;
+        self.samples = 0;
         self.under_way = None;
     }
 
@@ -347,6 +351,7 @@ impl Decider {
             wish: wish.variant,
             variant: wish.variant,
             sampled: wish.sampled,
+            probability: None,
             class: 0,
             arm: wish.arm,
         };
@@ -356,12 +361,14 @@ impl Decider {
         let details = details();
         if wish.sampled {
             chosen.class = CallClass::of(call, &details).flags();
+            chosen.probability = rules.known_here(cell.probability(wish.arm));
         }
         if wish.variant != DEFAULT {
             let facts = self.facts(call, &details);
             let variant = rules.variant(call.collective, wish.variant);
             if !rules.applies(variant, &details, &facts, self.agreed) {
                 chosen.variant = DEFAULT;
+                chosen.probability = None;
                 chosen.arm = default_arm;
             }
         }
@@ -373,6 +380,7 @@ impl Decider {
     pub fn fall_back(&self, collective: Collective, chosen: Chosen) -> Chosen {
         Chosen {
             variant: DEFAULT,
+            probability: None,
             arm: self.cells.cell(collective, chosen.place).default_arm(),
             ..chosen
         }

@@ -1,6 +1,7 @@
 //! What a decider answers about a call.
 
 use crate::collective::Collective;
+use crate::record::Probability;
 
 /// A sampled call that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub struct Chosen {
     pub variant: u16,
     /// Whether it is timed, on all ranks.
     pub sampled: bool,
+    /// With which the variant was drawn, where it is sampled and known.
+    pub probability: Option<Probability>,
     /// Flags of its class, where it is sampled.
     pub(super) class: u8,
     pub(super) arm: Option<usize>,

@@ -14,8 +14,9 @@ use crate::library::Library;
 use crate::node::between::LANES_MOST;
 use crate::node::layout;
 use crate::preset::{self, Preset};
+use crate::record::Probability;
 use crate::request::{Forced, Mode};
-use crate::settings::{Reproducible, Settings};
+use crate::settings::{LearnerKind, Reproducible, Settings};
 use crate::space::{Cell, Range};
 use crate::variant::{Family, VariantName};
 
@@ -51,6 +52,11 @@ pub enum TablesFrom {
 }
 
 impl JobTerms {
+    /// Whether what the job draws and runs was learned as the paper has it, and is taken as it stands.
+    fn is_as_published(&self) -> bool {
+        self.cells.learner == LearnerKind::OmpiCollTune
+    }
+
     /// Whether variants of a family may be drawn if the model has them.
     pub fn draws(&self, family: Family) -> bool {
         let families = self.settings.families.as_ref();
@@ -59,7 +65,9 @@ impl JobTerms {
 
     /// The mean distance of the pairs in which choices are watched; `None` where nothing is.
     pub(super) fn watch_gap(&self) -> Option<u64> {
-        let is_on = self.mode.exploits() && self.settings.reproducible == Reproducible::Off;
+        let is_on = self.mode.exploits()
+            && self.settings.reproducible == Reproducible::Off
+            && !self.is_as_published();
         let gap = 1_000_000u64.checked_div(self.settings.watch_ppm())?;
         is_on.then_some(gap)
     }
@@ -91,6 +99,8 @@ pub struct Rules {
     forced: [Option<u16>; Collective::ALL.len()],
     /// Whether every call is to be told one by one, from a communicator's first on.
     pub telling: Telling,
+    /// Whether the library's own algorithms are drawn before the job, by whoever starts it.
+    pub(super) draws_before_job: bool,
 }
 
 /// Which calls the edge wants to hear of.
@@ -119,7 +129,9 @@ impl Rules {
             let names = all.iter().map(|variant| variant.name.to_string());
             names.collect::<Vec<_>>()
         });
+        let mut all = variants.iter().flatten();
         Rules {
+            draws_before_job: all.any(|one| matches!(one.steering, Steering::Intel { .. })),
             forced: forced(&terms, &names),
             terms,
             variants,
@@ -214,6 +226,32 @@ impl Rules {
         call.bytes.saturating_mul(times).min(SETUP_BYTES)
     }
 
+    /// Whether each recorded call draws as the paper has it: no call is left out, none is a warm-up, no variant drops out.
+    pub(super) fn draws_as_published(&self) -> bool {
+        self.terms.is_as_published() && self.terms.mode == Mode::Explore
+    }
+
+    /// The probability of what is drawn in the job; before the job other draws decide.
+    pub(super) fn known_here(&self, drawn: Option<Probability>) -> Option<Probability> {
+        drawn.filter(|_| !self.draws_before_job)
+    }
+
+    /// Calls of a cell that are sampled before sampling thins out.
+    pub(super) fn samples_per_cell(&self) -> u32 {
+        match self.draws_as_published() {
+            true => u32::MAX,
+            false => self.terms.settings.samples_per_cell,
+        }
+    }
+
+    /// Calls of a communicator behind which none is sampled any more. Ranks share no number of those on others.
+    pub(super) fn samples_max(&self) -> u64 {
+        match self.draws_as_published() {
+            true => self.terms.settings.records_per_run,
+            false => u64::MAX,
+        }
+    }
+
     /// Whether the sampled calls of a cell draw anew, or one choice holds for the whole run.
     pub(super) fn draws_once(&self) -> bool {
         self.terms.settings.reproducible == Reproducible::Run && self.terms.mode == Mode::Explore
@@ -259,13 +297,14 @@ impl Rules {
                     && known.possible(layout.n_ranks, layout.nodes, cell.bytes.last()))
         };
         let absurd = self.absurd(&cell, membership);
+        let as_published = self.terms.is_as_published();
         let shares = self.terms.cells.shares(place);
         let shares = shares.filter_map(|(variant, probability)| {
-            let is_absurd = variant != DEFAULT && absurd[usize::from(variant)];
-            if !self.is_wanted(collective, variant) || is_absurd {
+            let is_free = variant == DEFAULT || as_published;
+            if !self.is_wanted(collective, variant) || !is_free && absurd[usize::from(variant)] {
                 return None;
             }
-            let is_known = variant == DEFAULT || !self.is_out_of_reach(place, variant, membership);
+            let is_known = is_free || !self.is_out_of_reach(place, variant, membership);
             let rarely = if is_known { 1.0 } else { DRAWN_RARELY };
             Some((self.during_run(collective, variant), rarely * probability))
         });
@@ -297,15 +336,18 @@ impl Rules {
         if let Some(forced) = self.forced(collective) {
             return forced;
         }
-        if self.terms.mode == Mode::Record {
+        // As published, what is not drawn is the library's choice while there is something to learn.
+        if self.terms.mode == Mode::Record || self.draws_as_published() {
             return DEFAULT;
         }
         let best = self.terms.cells.best(place);
-        let is_absurd = || self.absurd(&cell, membership)[usize::from(best)];
+        let is_unheard_of = || {
+            self.absurd(&cell, membership)[usize::from(best)]
+                || self.is_out_of_reach(place, best, membership)
+        };
         if best == DEFAULT
             || !self.is_wanted(collective, best)
-            || is_absurd()
-            || self.is_out_of_reach(place, best, membership)
+            || !self.terms.is_as_published() && is_unheard_of()
         {
             return DEFAULT;
         }

@@ -14,6 +14,7 @@ use crate::collective::Collective;
 use crate::library::Library;
 use crate::model::{CellModel, Model};
 use crate::select::mix;
+use crate::settings::LearnerKind;
 use crate::space::{Cell, Range};
 
 use super::DEFAULT;
@@ -23,6 +24,7 @@ use super::DEFAULT;
 pub struct CellTable {
     pub machine: String,
     pub generation: u64,
+    pub learner: LearnerKind,
     ranges: Vec<Range>,
     /// Probabilities and gains.
     numbers: Vec<f64>,
@@ -136,6 +138,7 @@ impl CellTable {
         CellTable {
             machine: model.machine.clone(),
             generation: model.generation,
+            learner: model.learner,
             ranges: ranges.values,
             numbers: numbers.values,
             lists: lists.values,

@@ -6,7 +6,7 @@ use super::Prior;
 use super::reason::Undrawn;
 use crate::catalogue::Variant;
 use crate::library::Library;
-use crate::settings::Settings;
+use crate::settings::{LearnerKind, Settings};
 use crate::space::{Block, Cell};
 use crate::variant::Family;
 
@@ -41,7 +41,11 @@ impl<'a> FirstDraws<'a> {
 
     /// By variant why it is not drawn in a cell of this block; `None`: it is.
     pub fn undrawn(&mut self, cell: &Cell, block: &Block) -> Vec<Option<Undrawn>> {
-        let expected = self.prior.undrawn(cell);
+        let expected = match self.settings.learner {
+            LearnerKind::Colltune => self.prior.undrawn(cell),
+            // It draws whatever can run, however slow that is expected to be.
+            LearnerKind::OmpiCollTune => vec![None; self.variants.len()],
+        };
         let places = expected.into_iter().enumerate();
         let reasons =
             places.map(|(place, expected)| self.ruled_out(place, cell, block).or(expected));

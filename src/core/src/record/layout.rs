@@ -2,7 +2,7 @@
 //!
 //! Every layout ends with a check word over the bytes before it; a record of zeros does not check.
 
-use super::recorded::{CallClass, CallTimes, Manner, Record};
+use super::recorded::{CallClass, CallTimes, Manner, Probability, Record};
 use crate::collective::Collective;
 use crate::select::mix;
 
@@ -104,7 +104,8 @@ impl Record {
                 FLAG_AGREED
             } else {
                 0
-            } | of_class,
+            } | of_class
+                | u64::from(Probability::parts(self.probability)) << 32,
             self.after_ns.unwrap_or(UNKNOWN),
             after_ns,
         ]
@@ -166,6 +167,7 @@ fn read(bytes: &[u8], layout: Layout) -> Option<Record> {
         variant: u16::from_le_bytes(array(bytes, at + 12)),
         collective: Collective::from_index(bytes[at + 14].into())?,
         drawn: bytes[at + 15] & 1 != 0,
+        probability: Probability::of_parts(flags >> 32),
         manner: *Manner::ALL.get(usize::from(bytes[at + 15] >> 1))?,
         class: CallClass::of_flags((flags >> 8) as u8, (flags >> 16) as u16),
     })

@@ -1,5 +1,7 @@
 //! What is recorded of a call.
 
+use std::num::NonZeroU32;
+
 use crate::call::{SharedCall, SharedDetails};
 use crate::collective::Collective;
 use crate::named::named;
@@ -51,8 +53,34 @@ pub struct Record {
     pub collective: Collective,
     /// Whether the variant was drawn, in `exploit` as one of a pair; otherwise it was the library's default in `record`.
     pub drawn: bool,
+    /// With which the variant was drawn for this call, given all that was decided before. `None` where nobody knows it:
+    /// in records of earlier versions, of calls that pass through, and where what was drawn could not run.
+    pub probability: Option<Probability>,
     pub manner: Manner,
     pub class: CallClass,
+}
+
+/// A probability above 0, exact to 2^-32, so that records can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Probability(NonZeroU32);
+
+impl Probability {
+    pub const ONE: Probability = Probability(NonZeroU32::MAX);
+
+    /// That of so many parts of 2^32; `None` for none of them.
+    pub fn of_parts(parts: u64) -> Option<Probability> {
+        let parts = u32::try_from(parts).unwrap_or(u32::MAX);
+        NonZeroU32::new(parts).map(Probability)
+    }
+
+    /// What is written of it; 0 stands for none.
+    pub fn parts(this: Option<Probability>) -> u32 {
+        this.map_or(0, |one| one.0.get())
+    }
+
+    pub fn value(self) -> f64 {
+        f64::from(self.0.get()) / f64::from(u32::MAX)
+    }
 }
 
 /// What the ranks of a communicator agreed on about one call: the same on all of them.

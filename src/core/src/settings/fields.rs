@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bincode::{Decode, Encode};
+use serde::{Deserialize, Serialize};
 
 use crate::library::Library;
 use crate::prior::simulated::{HOPELESS_SIMULATED, Simulated};
@@ -55,6 +56,39 @@ pub enum Predicting {
     Simulator,
 }
 
+/// Who makes probabilities and choices of what was recorded, and with that how jobs draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, Encode, Decode)]
+#[serde(rename_all = "lowercase")]
+pub enum LearnerKind {
+    /// Samples that are thinned and warmed up, races within a job, choices that have to be earned.
+    #[default]
+    Colltune,
+    /// As published: every recorded call draws, regressions of run times give the probabilities, the most probable runs.
+    ///
+    /// Source: Hunold & Steiner, OMPICollTune, PMBS 2022.
+    OmpiCollTune,
+}
+
+impl LearnerKind {
+    pub const ALL: [LearnerKind; 2] = [LearnerKind::Colltune, LearnerKind::OmpiCollTune];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            LearnerKind::Colltune => "colltune",
+            LearnerKind::OmpiCollTune => "ompicolltune",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<LearnerKind> {
+        LearnerKind::ALL.into_iter().find(|one| one.name() == name)
+    }
+
+    /// For what is left out of files where it is the usual one.
+    pub fn is_usual(&self) -> bool {
+        *self == LearnerKind::default()
+    }
+}
+
 /// Every setting of a database, with its default.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Settings {
@@ -81,6 +115,10 @@ pub struct Settings {
     /// Before any training a variant is not drawn where the prior finds it slower than another one
     /// by more than this factor; `None`: the usual one.
     pub hopeless_factor: Option<f64>,
+    pub learner: LearnerKind,
+    /// The least and the most probability of a variant, for the learner as published alone.
+    pub probability_min: f64,
+    pub probability_max: f64,
     pub predictor: Predicting,
     /// What the simulator found for a library; it lies in the library's folder, not among the keys.
     pub simulated: BTreeMap<Library, Simulated>,
@@ -125,6 +163,9 @@ impl Default for Settings {
             explore_budget: 0.02,
             watch: 0.005,
             hopeless_factor: None,
+            learner: LearnerKind::default(),
+            probability_min: 0.03,
+            probability_max: 1.0,
             predictor: Predicting::default(),
             simulated: BTreeMap::new(),
             summary: SummaryTo::Nobody,
@@ -149,9 +190,13 @@ impl Settings {
     /// The families whose variants are drawn beside `default` in jobs on `library`, sorted.
     ///
     /// Each further variant takes samples from the others. So schedules are among the usual ones only
-    /// where the simulator, told of this machine, leaves few of them.
+    /// where the simulator, told of this machine, leaves few of them. The learner as published knows the library's own
+    /// algorithms alone.
     pub fn families_on(&self, library: Library) -> Vec<Family> {
         self.families.clone().unwrap_or_else(|| {
+            if self.learner == LearnerKind::OmpiCollTune {
+                return vec![Family::Native];
+            }
             let mut usual = vec![Family::Native, Family::Node];
             if self.simulated.contains_key(&library) {
                 usual.push(Family::P2p);

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::fields::{FAMILIES, Gpu, Predicting, Reproducible, Settings, SummaryTo};
+use super::fields::{FAMILIES, Gpu, LearnerKind, Predicting, Reproducible, Settings, SummaryTo};
 use super::values;
 use crate::variant::Family;
 
@@ -281,6 +281,31 @@ pub static KEYS: &[Key] = &[
         }),
         Shown::Default("256"),
         "Calls of a cell on one communicator that are sampled before sampling thins out.",
+    ),
+    key(
+        "learner",
+        Takes::Word(&[
+            ("colltune", |all| all.learner = LearnerKind::Colltune),
+            ("ompicolltune", |all| {
+                all.learner = LearnerKind::OmpiCollTune
+            }),
+        ]),
+        Shown::Default("\"colltune\""),
+        "Who learns: \"colltune\", or \"ompicolltune\", the learner of the paper as published, which needs XGBoost. There each\n\
+         recorded call draws from all of the library's own algorithms, at first alike, and regressions of their times\n\
+         give the probabilities. The most probable one is the choice, also where nobody has run any.",
+    ),
+    key(
+        "probability_min",
+        Takes::Share(|settings, share| settings.probability_min = share),
+        Shown::Default("0.03"),
+        "The least probability of a variant, which the learner \"ompicolltune\" alone heeds; too large for all it is lowered.",
+    ),
+    key(
+        "probability_max",
+        Takes::Share(|settings, share| settings.probability_max = share),
+        Shown::Default("1"),
+        "The most probability of a variant; heeded as probability_min is.",
     ),
     key(
         "predictor",

@@ -7,6 +7,7 @@ use std::process::Command;
 use colltune_core::environment;
 use colltune_core::levers::{self, Arms};
 use colltune_core::request::Mode;
+use colltune_core::settings::LearnerKind;
 
 use crate::levers::{Lever, filled};
 use crate::own;
@@ -27,6 +28,8 @@ pub struct Tuner {
     pub db: PathBuf,
     /// `--mpi`, where the user had to say it.
     pub mpi: Option<String>,
+    /// Who learns, where that is not to be what the settings say.
+    pub learner: Option<LearnerKind>,
 }
 
 impl Way {
@@ -61,6 +64,9 @@ impl Way {
                 }
                 command.arg("--").args(line);
                 command.env(environment::SUMMARY, summary);
+                if let Some(learner) = tuner.learner {
+                    command.env(environment::LEARNER, learner.name());
+                }
                 command
             }
         };

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use super::draw::{Column, px, svg, table};
 use super::words::{LETTER, cell, count, cut, factor, grouped, numbers, percent, short, sizes};
-use crate::cells::{Cells, expected};
+use crate::cells::{Cells, expected, is_chosen_by_prediction};
 
 /// The most cells along bytes, nodes and ranks per node, and the most cuboids.
 const MOST: [usize; 3] = [8, 8, 4];
@@ -197,6 +197,9 @@ pub fn told(one: &CellStatistics) -> String {
     let gain = factor(gain);
     let said = match one.source {
         Source::Measured => format!("measured, {name}, {gain}×"),
+        Source::Predicted if is_chosen_by_prediction(one) => {
+            format!("predicted, {name} is run, {gain}×")
+        }
         Source::Predicted => format!("predicted, {name} may be the fastest, {gain}×"),
         Source::Prior => "nothing known".to_owned(),
     };

@@ -8,7 +8,7 @@ use super::draw::{Column, Figure, Scale, bottom_axis, px, svg, table};
 use super::words::{
     cell, count, cut, factor, grouped, joined, nanoseconds, nanoseconds_at, percent, short,
 };
-use crate::cells::{Opened, Settings};
+use crate::cells::{Opened, Settings, is_chosen_by_prediction};
 
 const ROW: f64 = 20.0;
 /// The longest name, and how wide a letter of the chosen one's is at the most: it is bold.
@@ -36,6 +36,7 @@ pub fn section(opened: Option<&Opened>) -> Markup {
             (cell(&one.cell)) ": the costliest of those asked for, with " (percent(one.time_share)) " of the time and "
             (count(one.samples(), "timed call")) ". "
             @if one.source != Source::Measured { "Nobody has run it yet: what is known is predicted from other cells." }
+            @if is_chosen_by_prediction(one) { " Run all the same is " b { (short(&one.best)) } ", by that prediction." }
             @else if catalogue::is_default(&one.best) {
                 "Chosen is the default, the library’s own choice, with a median of " (time(default)) ". "
             } @else {

@@ -416,6 +416,7 @@ mod tests {
                 library: library.to_owned(),
                 machine: "test".to_owned(),
                 generation: 1,
+                learner: Default::default(),
                 cells: Vec::new(),
             },
             statistics: Vec::new(),
@@ -423,6 +424,7 @@ mod tests {
             work: 1.0,
             control: Default::default(),
             nothing_to_gain: nothing_to_gain.to_owned(),
+            notes: Vec::new(),
         };
         let meta = serde_json::json!({
             "schema": 2, "generation": 1, "library": library, "machine": "test", "colltune_version": "0",

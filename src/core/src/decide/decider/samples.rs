@@ -51,6 +51,7 @@ impl Decider {
             .is_some_and(|members| members.layout.n_ranks == 1);
         let cell = self.cells.cell_mut(collective, chosen.place);
         self.cells_in_use += u64::from(cell.samples == 0);
+        self.samples += 1;
         let due = cell.add(chosen, timing);
         if due && !alone {
             return AfterSample::Review;
@@ -59,8 +60,18 @@ impl Decider {
             // There is nobody to compare with, and nothing but `default` to draw.
             cell.forget();
         }
-        cell.plan(chosen.index, rules.terms.settings.samples_per_cell);
+        self.plan(rules, collective, chosen);
         AfterSample::Nothing
+    }
+
+    /// Says which call of a cell is sampled next, if any.
+    #[inline]
+    fn plan(&mut self, rules: &Rules, collective: Collective, chosen: &Chosen) {
+        let cell = self.cells.cell_mut(collective, chosen.place);
+        match self.samples < rules.samples_max() {
+            true => cell.plan(chosen.index, rules.samples_per_cell()),
+            false => cell.end_samples(),
+        }
     }
 
     /// Takes how long something behind a cell's last sample took this rank; its next call may be on any communicator.
@@ -137,7 +148,7 @@ impl Decider {
         let found = |cell, variant| hopeless.add(cell, variant, comm);
         let choice = cell.conclude((elapsed_ns, told), budget, found);
         match choice {
-            Choice::Stays => cell.plan(chosen.index, rules.terms.settings.samples_per_cell),
+            Choice::Stays => self.plan(rules, collective, chosen),
             Choice::Demoted => cell.end_samples(),
         }
         self.words = words;

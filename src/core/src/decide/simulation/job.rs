@@ -17,7 +17,7 @@ use crate::decide::table::CellTable;
 use crate::library::Library;
 use crate::model::Model;
 use crate::request::{Forced, Mode};
-use crate::settings::{Reproducible, Settings};
+use crate::settings::{LearnerKind, Reproducible, Settings};
 use crate::space::{Block, Space};
 use crate::variant::Family;
 
@@ -187,6 +187,10 @@ impl Builder {
             (terms.mode, terms.tables_from) = (Mode::Exploit, TablesFrom::Site);
             let every_us = [10, 100, 10_000][of(11, 3) as usize];
             terms.settings.switch_poll_interval = Duration::from_micros(every_us);
+        }
+        if terms.mode == Mode::Explore && of(12, 4) == 0 {
+            terms.cells.learner = LearnerKind::OmpiCollTune;
+            terms.settings.records_per_run = [5, 50, 10_000][of(13, 3) as usize];
         }
         terms.settings.samples_per_cell = [4, 64, 256][of(3, 3) as usize];
         terms.settings.watch = [0.0, 0.005, 0.2, 0.5][of(8, 4) as usize];

@@ -7,7 +7,7 @@
 //! rank, which goes through it in its [`surroundings`] as the shim does; [`fabric`] is the library, which lets ranks out
 //! of a collective when MPI's semantics let them, and notes who disagrees with whom; [`job`] runs the agents in some
 //! order. In [`broken`] the agents make the mistakes that this is to find; [`claims`] are the tests of the real ones, and
-//! [`single`] of one communicator whose ranks are all alike.
+//! [`single`] of one communicator whose ranks are all alike, and [`published`] of how that draws.
 
 mod script;
 
@@ -22,6 +22,7 @@ mod job;
 
 mod broken;
 mod claims;
+mod published;
 mod single;
 
 use crate::select::mix;

@@ -14,12 +14,12 @@ use crate::variant::Family;
 
 const N_RANKS: u64 = 4;
 
-fn members() -> Membership {
+pub(super) fn members() -> Membership {
     Membership::of([0; N_RANKS as usize].into_iter())
 }
 
 /// A communicator of this number, whose ranks can do everything.
-fn able(id: u64) -> Agreed {
+pub(super) fn able(id: u64) -> Agreed {
     Agreed {
         id,
         native: Possible::Yes,
@@ -29,30 +29,30 @@ fn able(id: u64) -> Agreed {
     }
 }
 
-const fn bcast(bytes: u64) -> SharedCall {
+pub(super) const fn bcast(bytes: u64) -> SharedCall {
     SharedCall {
         collective: Collective::Bcast,
         bytes,
     }
 }
 
-struct Single<'a> {
+pub(super) struct Single<'a> {
     rules: &'a Rules,
     /// What the ranks agree on in the set-up, and know to be hopeless then.
     agreed: Agreed,
     at_set_up: Hopeless,
     decider: Decider,
-    now_ns: u64,
+    pub(super) now_ns: u64,
 }
 
 /// A sampled call.
-struct Ran {
+pub(super) struct Ran {
     chosen: Chosen,
     is_reviewed: bool,
 }
 
 impl Single<'_> {
-    fn new(rules: &Rules, agreed: Agreed, at_set_up: Hopeless) -> Single<'_> {
+    pub(super) fn new(rules: &Rules, agreed: Agreed, at_set_up: Hopeless) -> Single<'_> {
         Single {
             rules,
             agreed,
@@ -63,7 +63,7 @@ impl Single<'_> {
     }
 
     /// What a call comes to.
-    fn decide(&mut self, call: SharedCall) -> Decision {
+    pub(super) fn decide(&mut self, call: SharedCall) -> Decision {
         let details = || SharedDetails::MOVES;
         let (rules, agreed) = (self.rules, (self.agreed, members(), self.at_set_up));
         let mut decision = self.decider.decide(rules, call, &details);
@@ -77,7 +77,7 @@ impl Single<'_> {
     }
 
     /// A sampled call has taken so long, and is reviewed where that is due; what the ranks can do and know then.
-    fn observe(
+    pub(super) fn observe(
         &mut self,
         (call, chosen): (SharedCall, Chosen),
         time_ns: u64,
