@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use colltune_core::collective::Collective;
-use colltune_core::record::{Manner, Probability};
+use colltune_core::record::{Manner, Probability, Record};
 use colltune_tests::{Job, Mpi, colltune, folder, job, on_each_library, skip, traces};
 
 const RECORDS: usize = 40;
@@ -53,7 +53,7 @@ on_each_library! {
             let records = trace.records.iter().filter(|one| one.manner == Manner::Blocking);
             assert_eq!(records.clone().count(), RECORDS);
             let frequent = records.filter(|one| one.collective == Collective::Allreduce);
-            let (known, unknown): (Vec<_>, Vec<_>) =
+            let (known, unknown): (Vec<&Record>, Vec<&Record>) =
                 frequent.partition(|one| one.probability.is_some());
             let values: Vec<f64> =
                 known.iter().filter_map(|one| one.probability.map(Probability::value)).collect();

@@ -19,7 +19,9 @@ use colltune_core::variant::DEFAULT;
 use rayon::prelude::*;
 
 use super::cells::{at, by_cell, merged, middle, stands_for};
-use super::{Context, Control, LearnError, Learned};
+use super::context::Context;
+use super::control::Control;
+use super::learned::{LearnError, Learned};
 use crate::allocation::whole;
 use crate::evidence::Evidence;
 use crate::predict::{Place, Timed, XgBoost};

@@ -119,7 +119,7 @@ pub const SUITES: [Suite; 21] = [
     },
     Suite {
         name: "ompicolltune",
-        about: "figures 3 to 5 of the tuner's own paper on the cluster: draws, an unseen layout, whole runs (a quarter of an hour)",
+        about: "figures 3 to 5 of the tuner's own paper on the cluster, by its learner and ours: draws, an unseen layout, whole runs (half an hour)",
         run: ompicolltune::run,
     },
     Suite {

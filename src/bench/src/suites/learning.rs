@@ -232,6 +232,7 @@ fn record(variants: &[Variant], job: u64, rank: u32, nodes: u32, ppn: u32, call:
         variant: variant as u16,
         collective,
         drawn: true,
+        probability: None,
         manner: Manner::Blocking,
         shift_ns: None,
         after_ns: None,

@@ -94,6 +94,16 @@ pub fn told_of_history(
     Ok(panel["best"].as_str().unwrap_or(DEFAULT).to_owned())
 }
 
+/// Figure 3, of the learner as published: what is drawn least after any batch is drawn with the floor.
+pub fn told_of_floor(least: f64, bytes: u64, report: &mut Report) {
+    tell(
+        report,
+        format!("O1, {bytes} B: the least probability of a variant after any batch"),
+        exactly(least),
+        Target::Within(FLOOR - ROUNDING, FLOOR + ROUNDING),
+    );
+}
+
 /// Figure 4: in a layout that nothing was learned of, what is predicted is not slower than the default.
 pub fn told_of_unseen(unseen: &Value, report: &mut Report) -> anyhow::Result<()> {
     let panels = unseen["panels"].as_array();
@@ -136,12 +146,12 @@ pub fn told_of_unseen(unseen: &Value, report: &mut Report) -> anyhow::Result<()>
 /// Figure 5: what exploring costs before any training, and what is gained after the last by the variant that is chosen. Where
 /// that is the default nothing can be gained, and what is found says how far such jobs differ by chance.
 pub fn told_of_whole_runs(
-    times: &[Vec<f64>; 3],
+    times: &[Vec<f64>; 4],
     n_batches: usize,
     chosen: &str,
     report: &mut Report,
 ) {
-    let [default, untrained, tuned] = times;
+    let [default, untrained, trained, tuned] = times;
     let target = match chosen {
         DEFAULT => Target::None,
         _ => Target::AtMost(1.0),
@@ -153,6 +163,7 @@ pub fn told_of_whole_runs(
             untrained,
             Target::AtMost(OVERHEAD_MAX),
         ),
+        (format!("Tuned [{n_batches}]"), trained, Target::None),
         (runs, tuned, target),
     ];
     for (name, times, target) in ways {
@@ -224,15 +235,28 @@ mod tests {
     }
 
     #[test]
+    fn a_share_below_the_floor_is_missed_and_so_is_none_at_it() {
+        let judged = |least: f64| {
+            let mut report = Report::default();
+            told_of_floor(least, 8, &mut report);
+            verdicts(&report)
+        };
+        assert_eq!(
+            [judged(0.03), judged(0.0), judged(0.04)],
+            [["met"], ["MISSED"], ["MISSED"]]
+        );
+    }
+
+    #[test]
     fn chance_between_jobs_that_all_run_the_default_is_no_gain() {
-        let times = [[2.0; 5], [2.0; 5], [1.0; 5]].map(Vec::from);
+        let times = [[2.0; 5], [2.0; 5], [2.0; 5], [1.0; 5]].map(Vec::from);
         let judged = |chosen: &str| {
             let mut report = Report::default();
             told_of_whole_runs(&times, 20, chosen, &mut report);
             verdicts(&report)
         };
-        assert_eq!(judged("native:a"), ["met", "met"]);
-        assert_eq!(judged(DEFAULT), ["met", ""]);
+        assert_eq!(judged("native:a"), ["met", "", "met"]);
+        assert_eq!(judged(DEFAULT), ["met", "", ""]);
     }
 
     #[test]
