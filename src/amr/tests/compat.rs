@@ -58,8 +58,8 @@ impl<R: Deref<Target: Ranks>> Ranks for Logged<R> {
         self.ranks.send(to, tag, data);
     }
 
-    fn has_left(&self, sent: &Request) -> bool {
-        self.ranks.has_left(sent)
+    fn is_complete(&self, message: &Request) -> bool {
+        self.ranks.is_complete(message)
     }
 
     fn finish(&self, request: Request) -> Vec<f64> {

@@ -128,7 +128,11 @@ fn lines_that_make_no_sense_are_refused_with_a_reason() {
     refused("--rcb --hilbert", 1, "several placements");
     refused("--exchange at_once --stencil 27", 1, "at_once");
     refused("--exchange overlapped", 1, "goes with --physics euler");
-    refused("--exchange at_once --physics euler", 1, "belong to the stencils");
+    refused(
+        "--exchange at_once --physics euler",
+        1,
+        "belong to the stencils",
+    );
     refused(
         "--num_objects 2 --object 2 0 .5 .5 .5 0 0 0 .1 .1 .1 0 0 0",
         1,

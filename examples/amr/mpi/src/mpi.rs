@@ -253,8 +253,8 @@ impl Ranks for Comm {
         });
     }
 
-    fn has_left(&self, sent: &Request) -> bool {
-        let raw = self.under_way.borrow().raw(sent.0);
+    fn is_complete(&self, message: &Request) -> bool {
+        let raw = self.under_way.borrow().raw(message.0);
         let mut left = 0;
         // SAFETY: the request was started by this communicator and has not been finished, which this does not do either.
         check("MPI_Request_get_status", unsafe {

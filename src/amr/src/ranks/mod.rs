@@ -43,8 +43,9 @@ pub trait Ranks {
     /// Sends and returns when `data` may be used again; the receiver must have started to receive.
     fn send(&self, to: usize, tag: Tag, data: &[f64]);
 
-    /// Whether what was sent has left, so that `finish` will not wait.
-    fn has_left(&self, sent: &Request) -> bool;
+    /// Whether a message is known to have left, or to have come, so that `finish` will not wait. MPI moves messages in calls
+    /// such as this one.
+    fn is_complete(&self, message: &Request) -> bool;
 
     /// Waits for one message.
     fn finish(&self, request: Request) -> Vec<f64>;

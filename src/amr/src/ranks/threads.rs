@@ -240,8 +240,8 @@ impl Ranks for Threads {
         });
     }
 
-    fn has_left(&self, sent: &Request) -> bool {
-        matches!(self.under_way.borrow()[sent.0], Some(UnderWay::Sent(_)))
+    fn is_complete(&self, message: &Request) -> bool {
+        matches!(self.under_way.borrow()[message.0], Some(UnderWay::Sent(_)))
     }
 
     fn finish(&self, request: Request) -> Vec<f64> {

@@ -260,11 +260,11 @@ impl Run<'_> {
         let start = Instant::now();
         let posted = self.post_gas_ghosts();
         self.spend_comm(start);
-        self.advance_gas(stage, &inner);
+        self.advance_gas(stage, &inner, Some(&posted));
         let start = Instant::now();
         self.receive_gas_ghosts(posted);
         self.spend_comm(start);
-        self.advance_gas(stage, &outer);
+        self.advance_gas(stage, &outer, None);
         self.parts = [inner, outer];
         if !self.settings.options.break_flux {
             self.correct_gas(stage);
@@ -288,8 +288,8 @@ impl Run<'_> {
         self.accept(step, 1, 0, &sums, tell)
     }
 
-    /// Advances some of the own blocks, by their places in `own`.
-    fn advance_gas(&mut self, stage: Stage, part: &[usize]) {
+    /// Advances some of the own blocks, by their places in `own`, while messages are under way or have come.
+    fn advance_gas(&mut self, stage: Stage, part: &[usize], under_way: Option<&Posted>) {
         let Some(gas) = &mut self.gas else { return };
         let start = Instant::now();
         let _compute = self.exchange.spent.recorder.clock.during(Phase::Compute);
@@ -325,6 +325,9 @@ impl Run<'_> {
             }
             self.slowness.end(pace);
             self.block_times[nth] += of_block.elapsed().as_secs_f64();
+            if let Some(posted) = under_way {
+                posted.progress(self.ranks);
+            }
         }
         let took = start.elapsed().as_secs_f64();
         self.times.calc += took;

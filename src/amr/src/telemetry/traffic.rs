@@ -152,8 +152,8 @@ impl Ranks for Counting<'_> {
         self.ranks.send(to, tag, data);
     }
 
-    fn has_left(&self, sent: &Request) -> bool {
-        self.ranks.has_left(sent)
+    fn is_complete(&self, message: &Request) -> bool {
+        self.ranks.is_complete(message)
     }
 
     fn finish(&self, request: Request) -> Vec<f64> {

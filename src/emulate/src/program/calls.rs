@@ -66,7 +66,7 @@ impl Ranks for Calls {
         unreachable!("{SILENT}")
     }
 
-    fn has_left(&self, _: &Request) -> bool {
+    fn is_complete(&self, _: &Request) -> bool {
         true
     }
 
