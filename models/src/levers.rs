@@ -92,14 +92,21 @@ pub struct Epochs {
 }
 
 /// A row for each epoch. Those of one run are a block of their own, which what is slower in all of it does not move, where
-/// they tell arms apart; those of runs with one arm each stand beside each other.
+/// they tell arms apart. A run with one arm is one row, its median, beside the others of its kind.
 pub fn rows_of_epochs(runs: &[Epochs]) -> Vec<Row> {
     let ways = runs.iter().map(|run| run.way + 1).max().unwrap_or(0);
     let rows = runs.iter().enumerate().flat_map(|(number, run)| {
         let first = run.epochs.first().map(|(arm, _)| *arm);
         let differ = run.epochs.iter().any(|(arm, _)| Some(*arm) != first);
-        let block = if differ { ways + number } else { run.way };
-        run.epochs.iter().map(move |&(arm, log_time)| Row {
+        let (block, epochs) = match (differ, first) {
+            (false, Some(arm)) => {
+                let mut times: Vec<f64> = run.epochs.iter().map(|(_, time)| *time).collect();
+                times.sort_unstable_by(f64::total_cmp);
+                (run.way, vec![(arm, times[times.len() / 2])])
+            }
+            _ => (ways + number, run.epochs.clone()),
+        };
+        epochs.into_iter().map(move |(arm, log_time)| Row {
             block,
             arms: vec![arm],
             log_time,

@@ -54,6 +54,8 @@ pub struct Account {
     named: Named,
     /// What the program asked about its levers; on rank 0.
     asked: Mutex<Vec<Asked>>,
+    /// Bytes that the ledger was told of them before the job's end.
+    told_bytes: AtomicU64,
     to: Destination,
 }
 
@@ -136,6 +138,7 @@ impl Account {
             began_unix_ms: now.map_or(0, |time| time.as_millis() as u64),
             named: Named::now(),
             asked: Mutex::default(),
+            told_bytes: AtomicU64::new(0),
             to,
         }
     }
@@ -220,7 +223,9 @@ impl Account {
     pub fn epoch(&self, place: &LeverPlace, arms: &[String], epoch: Epoch) -> Option<u64> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let added = asked::add(&mut asked, place, arms, epoch);
-        let its = asked.iter().find(|asked| asked.place == *place)?;
+        let its = asked
+            .iter()
+            .find(|asked| asked.place == *place && asked.arms == arms)?;
         added.then_some(its.all)
     }
 

@@ -21,7 +21,7 @@ use crate::abi::{self, Comm, bits, spread};
 use crate::arguments::Members;
 use crate::clock;
 use crate::frames;
-use crate::levers::Levers;
+use crate::lever::Levers;
 use crate::library::{Handles, Pmpi};
 use crate::limits::Reservation;
 use crate::node;

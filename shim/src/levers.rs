@@ -6,23 +6,28 @@
 
 mod talk;
 
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_double, c_int};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use colltune_core::decide::Switch;
 use colltune_core::environment;
 use colltune_core::levers::accord::{Tree, Words};
-use colltune_core::levers::asked::{Epoch, LeverPlace, size_class};
+use colltune_core::levers::asked::{Epoch, size_class};
 use colltune_core::levers::{self, LEVERS_MAX, learned};
 use colltune_core::request::Mode;
 use colltune_core::roster::{self, hash_bytes};
 use colltune_core::select::{key, word};
+use colltune_core::settings::Reproducible;
 
 use crate::abi::Comm;
 use crate::clock;
 use crate::communicator::State;
 use crate::fence;
-use crate::limits::Reservation;
+use crate::lever::{Lever, Running, Team};
 use crate::members;
+use crate::switch::switch;
 use crate::tune::Tuner;
 use crate::warn::say;
 use talk::Talk;
@@ -30,58 +35,41 @@ use talk::Talk;
 /// More arms than these nobody can tell apart; as on a line.
 const ARMS_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 256;
-/// What a communicator's levers hold, at most: names and arms are short.
-const BYTES: u64 = 32 << 10;
+/// What a lever holds beside its name and arms, and a member of its communicator.
+const BYTES_OF_LEVER: u64 = 256;
+const BYTES_OF_MEMBER: u64 = 4;
 /// After so many questions without an end of an epoch the program hears of it.
 const UNMEASURED: u64 = 3;
 /// So long after an epoch was written the next one is.
 const WRITE_EVERY_NS: u64 = 600_000_000_000;
 
+/// What this process has talked about with the members of communicators, by the identity of members and lever: two
+/// communicators with the same members, at once or one after the other, never use a number twice.
+static TALKED: Mutex<BTreeMap<u64, Talked>> = Mutex::new(BTreeMap::new());
+
+/// So far with one set of members about one lever.
+#[derive(Clone, Copy, Default)]
+struct Talked {
+    talks: u64,
+    /// They asked differently once: the first arm runs for good.
+    is_refused: bool,
+}
+
+fn talked<T>(identity: u64, work: impl FnOnce(&mut Talked) -> T) -> T {
+    let mut all = TALKED.lock().unwrap_or_else(PoisonError::into_inner);
+    work(all.entry(identity).or_default())
+}
+
+/// The number of the next talk.
+fn next_talk(identity: u64) -> u64 {
+    talked(identity, |talked| {
+        talked.talks += 1;
+        talked.talks
+    })
+}
+
 /// Arms that this rank has drawn for others: communicators may live for one epoch each.
 static DRAWN: AtomicU64 = AtomicU64::new(0);
-
-/// Those of one communicator.
-#[derive(Default)]
-pub struct Levers {
-    /// `None` before the first one is asked about, and where there is no agreement on it, which holds for good.
-    team: Option<Team>,
-    is_refused: bool,
-    known: Vec<Lever>,
-    _memory: Reservation,
-}
-
-/// The members, as a tree.
-struct Team {
-    tree: Tree,
-    /// By place in the tree the rank in the world.
-    world_ranks: Vec<c_int>,
-    identity: u64,
-    nodes: u64,
-    ppn: u64,
-}
-
-/// One lever of a communicator.
-struct Lever {
-    name: String,
-    /// Of the name.
-    identity: u64,
-    arms: Vec<String>,
-    /// What its messages are told from others by: how many times it was asked about.
-    asked: u64,
-    /// No arm but the first one is ever chosen again.
-    is_refused: bool,
-    /// This rank could not do its part of the last epoch, and tells the others at the next one.
-    is_failing: bool,
-    running: Option<Running>,
-    written_ns: u64,
-}
-
-/// An epoch that is under way.
-struct Running {
-    arm: usize,
-    class: i32,
-    began: u64,
-}
 
 /// The arm of a lever to use from now on, as `colltune.h` says.
 ///
@@ -168,7 +156,11 @@ unsafe fn text(text: *const c_char) -> Option<String> {
 fn takes_part(tuner: &Tuner) -> bool {
     tuner.messages.comm().is_some()
         && !tuner.tolerates_deaths
-        && tuner.rules.terms.mode != Mode::Off
+        && match tuner.rules.terms.mode {
+            Mode::Off => false,
+            Mode::Exploit | Mode::Tables => !tuner.rules.terms.levers.is_empty(),
+            Mode::Explore | Mode::Record => true,
+        }
 }
 
 /// The arm that `COLLTUNE_LEVERS` names; else the first one.
@@ -229,16 +221,18 @@ impl Tuner {
         let Some((team, lever)) = self.lever(state, name, arms) else {
             return told(name, arms);
         };
-        if lever.is_refused {
-            return 0;
+        if talked(lever.identity, |talked| talked.is_refused) {
+            return told(name, arms);
         }
         lever.asked += 1;
         let hash = arms.iter().fold(arms.len() as u64, |hash, arm| {
             hash_bytes(hash, arm.as_bytes())
         });
         let class = CLASS_0.saturating_add_signed(size_class(size).into());
-        let own = [lever.is_failing.into(), hash, !hash, class];
-        let talk = Talk::new(self, team, (lever.identity, lever.asked * 2));
+        // With several threads two talks of the same members could take each other's messages.
+        let is_failing = lever.is_failing || self.thread_multiple;
+        let own = [is_failing.into(), hash, !hash, class];
+        let talk = Talk::new(self, team, (lever.identity, next_talk(lever.identity)));
         let mut class = size_class(size);
         let agreed = talk.agree(own, largest, |[failing, most, not_least, of_all]| {
             class = (of_all as i64 - CLASS_0 as i64) as i32;
@@ -246,11 +240,11 @@ impl Tuner {
             alike.then(|| self.decide(team, lever, arms, class) as u32)
         });
         let Some(arm) = agreed else {
-            lever.is_refused = true;
+            talked(lever.identity, |talked| talked.is_refused = true);
             if team.tree.above.is_none() {
                 self.say_refused(name);
             }
-            return 0;
+            return told(name, arms);
         };
         if lever.arms != arms {
             lever.arms = arms.to_vec();
@@ -277,15 +271,20 @@ impl Tuner {
         if let Some(arm) = named(&lever.name, arms) {
             return arm;
         }
+        if switch() == Switch::Off {
+            return 0;
+        }
         let known = learned::nearest(&terms.levers, &team.place(&lever.name, class));
+        // What nobody keeps is not worth trying, and who wants the same bits wants one arm.
+        let explores = team.world_ranks[0] == 0 && terms.settings.reproducible == Reproducible::Off;
         match terms.mode {
-            Mode::Explore => {
+            Mode::Explore if explores => {
                 let key = key(terms.seed, team.identity, lever.identity);
                 let number = DRAWN.fetch_add(1, Ordering::Relaxed);
                 let random = (word(key, number) >> 11) as f64 / (1u64 << 53) as f64;
                 learned::drawn(known, arms, random)
             }
-            Mode::Exploit | Mode::Tables => learned::best(known, arms),
+            Mode::Explore | Mode::Exploit | Mode::Tables => learned::best(known, arms),
             Mode::Record | Mode::Off => 0,
         }
     }
@@ -301,7 +300,9 @@ impl Tuner {
         let levers = &mut found.state().levers;
         let lever = levers.known.iter_mut().find(|lever| lever.name == name);
         let lever = levers.team.as_ref().zip(lever);
-        if lever.as_ref().is_some_and(|(_, lever)| lever.is_refused) || levers.is_refused {
+        let identity = lever.as_ref().map(|(_, lever)| lever.identity);
+        let is_refused = identity.is_some_and(|of| talked(of, |talked| talked.is_refused));
+        if is_refused || levers.is_refused {
             return;
         }
         let running = lever.and_then(|(team, lever)| {
@@ -324,7 +325,7 @@ impl Tuner {
         let is_work = work.is_finite() && work >= 0.0;
         let own_ns = self.clock.span_ns(now.wrapping_sub(running.began));
         let own = [(!is_work).into(), own_ns, work.to_bits(), 0];
-        let talk = Talk::new(self, team, (lever.identity, lever.asked * 2 + 1));
+        let talk = Talk::new(self, team, (lever.identity, next_talk(lever.identity)));
         let Some(all) = talk.gather(own, together) else {
             lever.is_failing = true;
             return;
@@ -387,22 +388,24 @@ impl Tuner {
         let comm = state.comm;
         let levers = &mut state.levers;
         if levers.team.is_none() && !levers.is_refused {
-            levers.team = self.team(comm);
+            // Between two groups there is nobody who could decide for both.
+            levers.team = (state.n_ranks > 0).then(|| self.team(comm)).flatten();
             levers.is_refused = levers.team.is_none();
-            levers._memory = Reservation::of(BYTES).unwrap_or_default();
         }
         let team = levers.team.as_ref()?;
         let known = levers.known.iter().position(|lever| lever.name == name);
         let place = match known {
             Some(place) => place,
             None if levers.known.len() < LEVERS_MAX => {
+                let words = arms.iter().map(|arm| arm.len() as u64 + 24).sum::<u64>();
+                let members = BYTES_OF_MEMBER * team.world_ranks.len() as u64;
+                let more = BYTES_OF_LEVER + words + members;
                 levers.known.push(Lever {
                     name: name.to_owned(),
-                    identity: hash_bytes(3, name.as_bytes()),
+                    identity: hash_bytes(team.identity, name.as_bytes()),
                     arms: arms.to_vec(),
                     asked: 0,
-                    is_refused: false,
-                    is_failing: levers._memory.bytes() == 0,
+                    is_failing: !levers.memory.resize(levers.memory.bytes() + more),
                     running: None,
                     written_ns: clock::monotonic_ns(),
                 });
@@ -432,17 +435,5 @@ impl Tuner {
             nodes,
             ppn,
         })
-    }
-}
-
-impl Team {
-    fn place(&self, lever: &str, class: i32) -> LeverPlace {
-        LeverPlace {
-            lever: lever.to_owned(),
-            class,
-            nodes: self.nodes,
-            ppn: self.ppn,
-            ranks: self.world_ranks.len() as u64,
-        }
     }
 }

@@ -38,6 +38,7 @@ mod gap;
 mod gpu;
 mod incoming;
 mod intercept;
+mod lever;
 mod levers;
 mod members;
 mod messages;

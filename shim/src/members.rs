@@ -64,9 +64,12 @@ pub fn nodes_alone(world: &World, comm: Comm) -> Option<Vec<u32>> {
     ranks.iter().map(|&rank| node_of(world, rank)).collect()
 }
 
-/// The same of its rank in the world.
+/// For each rank of `comm` its rank in the world, in any order; as [`nodes_alone`].
 pub fn world_ranks_alone(world: &World, comm: Comm) -> Option<Vec<c_int>> {
     let n_ranks = size(world, comm);
+    if n_ranks == world.node_of_rank.len() && !MET_OTHERS.load(Ordering::Relaxed) {
+        return Some((0..n_ranks as c_int).collect());
+    }
     match n_ranks <= TRANSLATED_ALONE_MOST {
         true => translated(world, comm, n_ranks).ok(),
         false => None,

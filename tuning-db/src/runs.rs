@@ -123,6 +123,11 @@ pub(crate) fn has_ended(run: &JobSummary) -> bool {
     run.exit == Exit::Finalized
 }
 
+/// How many epochs of levers it has told of.
+fn epochs(run: &JobSummary) -> u64 {
+    run.asked.iter().map(|asked| asked.all).sum()
+}
+
 fn add_newest(
     path: &Path,
     is_wanted: &impl Fn(&JobSummary) -> bool,
@@ -139,8 +144,11 @@ fn add_newest(
         let runs = tables::read_rows(&table)?.into_iter().rev();
         for run in runs.filter(is_wanted) {
             let known = found.get(&run.job);
-            // What a job said at its end counts, though it had been taken for dead.
-            if known.map_or(found.len() < NEWEST, |known: &JobSummary| !has_ended(known)) {
+            // What a job said at its end counts, though it had been taken for dead; before that what it said last.
+            let tells_more = |known: &JobSummary| {
+                !has_ended(known) && (has_ended(&run) || epochs(&run) >= epochs(known))
+            };
+            if known.map_or(found.len() < NEWEST, tells_more) {
                 found.insert(run.job.clone(), run);
             }
         }

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use colltune_core::account::{JobFacts, JobSummary};
 use colltune_core::decide::rules::JobTerms;
@@ -15,6 +16,9 @@ use super::Account;
 use crate::incoming;
 use crate::quiet::quietly;
 use crate::world::World;
+
+/// What a job adds to its file before its end: with the last line it stays below what readers take (1 MiB).
+const TOLD_BYTES_MAX: u64 = 512 << 10;
 
 impl Account {
     /// Says that the job begins; on rank 0, where the database has a ledger.
@@ -36,8 +40,15 @@ impl Account {
     pub fn goes_on(&self, world: &World, terms: &JobTerms, (job, library): (&str, &str)) {
         if let Some(folder) = self.to.ledger.as_ref().filter(|_| world.rank == 0) {
             let so_far = JobSummary::begun(self.facts(&world.node_of_rank, terms, (job, library)));
+            let line = so_far.line();
+            let told = self
+                .told_bytes
+                .fetch_add(line.len() as u64, Ordering::Relaxed);
+            if told + line.len() as u64 > TOLD_BYTES_MAX {
+                return;
+            }
             // As at the end.
-            let _ = go_on(Path::new(folder), &so_far);
+            let _ = go_on(Path::new(folder), &so_far.job, &line);
         }
     }
 
@@ -90,9 +101,9 @@ fn begin(folder: &Path, begun: &JobSummary) -> io::Result<()> {
     written
 }
 
-fn go_on(folder: &Path, so_far: &JobSummary) -> io::Result<()> {
-    let mut file = incoming::append(&open(folder, &so_far.job))?;
-    write_at_once(&mut file, &so_far.line())
+fn go_on(folder: &Path, job: &str, line: &str) -> io::Result<()> {
+    let mut file = incoming::append(&open(folder, job))?;
+    write_at_once(&mut file, line)
 }
 
 /// Adds the account of a job that ends, and says so by the file's name.

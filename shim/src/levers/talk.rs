@@ -1,13 +1,13 @@
 //! One agreement on a lever, or one gathering of what an epoch took: messages between the members of a communicator.
 
 use std::ffi::{c_int, c_void};
+use std::sync::{Mutex, PoisonError};
 
 use colltune_core::levers::accord::{Accord, Combine, Gather, Message, Next, Words};
-use colltune_core::select::mix;
 
-use super::Team;
 use crate::abi;
 use crate::clock::monotonic_ns;
+use crate::lever::Team;
 use crate::tune::Tuner;
 use crate::world::World;
 
@@ -17,7 +17,10 @@ type Wire = [u64; LENGTH];
 /// Looks for a message before the processor is given away.
 const LOOKS: u32 = 100;
 
-/// What a member says in an epoch's gathering; agreements have the others.
+/// Between a look for a message and taking it no other thread takes it.
+static RECEIVING: Mutex<()> = Mutex::new(());
+
+/// Kinds of messages; a gathering has the first two alone.
 const ASKED: u64 = 1;
 const NOT_ASKED: u64 = 2;
 const FIRST: u64 = 3;
@@ -41,7 +44,7 @@ impl<'a> Talk<'a> {
         Talk {
             world: &tuner.world,
             team,
-            identity: mix(team.identity, lever),
+            identity: lever,
             number,
             longest_ns: u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
         }
@@ -54,15 +57,23 @@ impl<'a> Talk<'a> {
         combine: Combine,
         decide: impl FnOnce(Words) -> Option<u32>,
     ) -> Option<u32> {
-        let _agreement = self.world.spending.agreement();
         let mut accord = Accord::new(self.team.tree.clone(), own, combine);
         let mut decide = Some(decide);
         loop {
             match accord.next() {
                 Next::Send(to, message) => self.send(to, message),
-                Next::Receive { from, patient } => {
-                    let longest_ns = if patient { u64::MAX } else { self.longest_ns };
-                    accord.received(self.receive(from, longest_ns));
+                Next::Receive {
+                    from,
+                    patient: false,
+                } => accord.received(self.receive(from, self.longest_ns)),
+                Next::Receive { from, .. } => {
+                    // It has asked and will answer. Without it nobody knows what the others do.
+                    let answer = self.receive(from, u64::MAX);
+                    if answer.is_none() {
+                        self.world
+                            .end_the_job("failed to receive what ranks agree on about a lever");
+                    }
+                    accord.received(answer);
                 }
                 Next::Decide(words) => {
                     accord.decide(decide.take().and_then(|decide| decide(words)));
@@ -74,7 +85,6 @@ impl<'a> Talk<'a> {
 
     /// Brings what all say to the one that decides: there it is what is returned. `None` where one did not come.
     pub fn gather(&self, own: Words, combine: Combine) -> Option<Words> {
-        let _agreement = self.world.spending.agreement();
         let mut gather = Gather::new(self.team.tree.clone(), own, combine);
         while let Some(from) = gather.waits_for() {
             gather.heard(match self.receive(from, self.longest_ns) {
@@ -92,7 +102,8 @@ impl<'a> Talk<'a> {
         let Some(comm) = self.world.messages.comm() else {
             return;
         };
-        // The library may need it until the other rank receives; it is given back then, or never.
+        // The library may need it until the other rank receives. Such short messages are sent at once nearly always; one that is
+        // not keeps its 56 bytes.
         let wire = Box::into_raw(Box::new(self.wire(message)));
         let (pmpi, handles) = (self.world.pmpi, &self.world.handles);
         let mut request = handles.request_null;
@@ -111,6 +122,9 @@ impl<'a> Talk<'a> {
             if code == abi::SUCCESS {
                 let status = abi::MPI_STATUS_IGNORE as *mut c_void;
                 (pmpi.test)(&mut request, &mut is_sent, status);
+            } else {
+                self.world
+                    .end_the_job("failed to send what ranks agree on about a lever");
             }
             if is_sent != 0 {
                 drop(Box::from_raw(wire));
@@ -121,21 +135,29 @@ impl<'a> Talk<'a> {
     /// Waits for a message of a member; `None` where none came in so long, or it belongs to another talk.
     fn receive(&self, from: usize, longest_ns: u64) -> Option<Message> {
         let comm = self.world.messages.comm()?;
-        let (pmpi, handles) = (self.world.pmpi, &self.world.handles);
+        let pmpi = self.world.pmpi;
         let source = self.team.world_ranks[from];
         let tag = self.world.messages.lever_tag(self.team.identity);
         let status = abi::MPI_STATUS_IGNORE as *mut c_void;
         let begun = monotonic_ns();
         let mut looks = 0u32;
         loop {
+            let looking = RECEIVING.lock().unwrap_or_else(PoisonError::into_inner);
             let mut flag = 0;
             // SAFETY: the communicator is valid; one number is written.
             if unsafe { (pmpi.iprobe)(source, tag, comm, &mut flag, status) } != abi::SUCCESS {
                 return None;
             }
             if flag != 0 {
-                break;
+                let wire = self.take(source, tag)?;
+                drop(looking);
+                match self.told(wire) {
+                    Told::Earlier => continue,
+                    Told::Now(message) => return Some(message),
+                    Told::Other => return None,
+                }
             }
+            drop(looking);
             looks = looks.saturating_add(1);
             if looks > LOOKS {
                 std::thread::yield_now();
@@ -144,6 +166,12 @@ impl<'a> Talk<'a> {
                 }
             }
         }
+    }
+
+    /// Takes a message that is there.
+    fn take(&self, source: c_int, tag: c_int) -> Option<Wire> {
+        let comm = self.world.messages.comm()?;
+        let (pmpi, handles) = (self.world.pmpi, &self.world.handles);
         let mut wire: Wire = [0; LENGTH];
         let mut request = handles.request_null;
         // SAFETY: the buffer has room for as many numbers, and lives until the message has come.
@@ -158,14 +186,11 @@ impl<'a> Talk<'a> {
                 &mut request,
             );
             match code == abi::SUCCESS {
-                true => (pmpi.wait)(&mut request, status),
+                true => (pmpi.wait)(&mut request, abi::MPI_STATUS_IGNORE as *mut c_void),
                 false => code,
             }
         };
-        if code != abi::SUCCESS {
-            return None;
-        }
-        self.message(wire)
+        (code == abi::SUCCESS).then_some(wire)
     }
 
     fn wire(&self, message: Message) -> Wire {
@@ -181,19 +206,32 @@ impl<'a> Talk<'a> {
         [kind, self.number, self.identity, one, two, three, four]
     }
 
-    fn message(&self, wire: Wire) -> Option<Message> {
+    /// What a message is to this talk.
+    fn told(&self, wire: Wire) -> Told {
         let [kind, number, identity, one, two, three, four] = wire;
-        if (number, identity) != (self.number, self.identity) {
-            return None;
+        if identity != self.identity || number > self.number {
+            return Told::Other;
         }
-        Some(match kind {
+        if number < self.number {
+            return Told::Earlier;
+        }
+        Told::Now(match kind {
             ASKED => Message::Asked(Some([one, two, three, four])),
             NOT_ASKED => Message::Asked(None),
             FIRST => Message::First(Some(one as u32)),
             FIRST_NONE => Message::First(None),
             PROMISED => Message::Promised(one != 0),
             LAST => Message::Last(one != 0),
-            _ => return None,
+            _ => return Told::Other,
         })
     }
+}
+
+/// A message that came.
+enum Told {
+    /// Of a talk that is over: somebody had given up, or came late.
+    Earlier,
+    Now(Message),
+    /// Of other members, another lever, or a talk that this rank is behind of.
+    Other,
 }

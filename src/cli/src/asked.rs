@@ -1,23 +1,30 @@
 //! Levers that a program asks about, as commands tell of them.
 
+use colltune_core::account::JobSummary;
 use colltune_core::levers::Arms;
 use colltune_core::levers::learned::LearnedLever;
 use colltune_db::{Database, levers};
 use colltune_output::aligned;
 
-/// What is known of a program's, in the order of the file.
-pub fn of_program(db: &Database, program: &str) -> Vec<LearnedLever> {
+/// What is known of a job's program, with its library and on communicators that it can have.
+pub fn of_program(db: &Database, job: &JobSummary) -> Vec<LearnedLever> {
     let mut known = levers::learned(db, &mut Vec::new());
-    known.retain(|one| one.program == program);
+    known.retain(|one| {
+        let fits = one.nodes <= job.nodes && one.ppn <= job.ppn && one.ranks <= job.ranks;
+        one.program == job.program && one.library == job.library && fits
+    });
     known
 }
 
 /// The arm of each lever that is chosen for most of its epochs, of those that another arm than the first one is for; and
-/// the first arms of the same levers.
+/// the first arms of the same levers. A lever of which programs choose differently is left out.
 pub fn changed(known: &[LearnedLever]) -> (Arms, Arms) {
     let (mut first, mut chosen) = (Arms::new(), Arms::new());
-    for one in main_places(known) {
-        let Some(without) = one.arms.first().filter(|arm| arm.name != one.best) else {
+    let main = main_places(known);
+    for one in &main {
+        let differs = |other: &&LearnedLever| other.lever == one.lever && other.best != one.best;
+        let without = one.arms.first().filter(|arm| arm.name != one.best);
+        let Some(without) = without.filter(|_| !main.iter().any(|other| differs(other))) else {
             continue;
         };
         first.insert(one.lever.clone(), without.name.clone());
@@ -26,11 +33,14 @@ pub fn changed(known: &[LearnedLever]) -> (Arms, Arms) {
     (first, chosen)
 }
 
-/// Of each lever the place with most epochs.
+/// Of each program's lever the place with most epochs.
 fn main_places(known: &[LearnedLever]) -> Vec<&LearnedLever> {
     let mut main: Vec<&LearnedLever> = Vec::new();
     for one in known {
-        match main.iter_mut().find(|other| other.lever == one.lever) {
+        match main
+            .iter_mut()
+            .find(|other| other.lever == one.lever && other.program == one.program)
+        {
             Some(other) if other.epochs < one.epochs => *other = one,
             Some(_) => {}
             None => main.push(one),
@@ -162,6 +172,13 @@ mod tests {
         assert_eq!(
             changed(&known),
             (arm("placement", "a"), arm("placement", "b"))
+        );
+        let mut of_two = known.to_vec();
+        of_two[0].program = "other".to_owned();
+        assert_eq!(
+            changed(&of_two),
+            (Arms::new(), Arms::new()),
+            "another program keeps its first arm"
         );
         assert!(is_settled(&known) && !is_settled(&known[..1]));
         assert!(is_settled(&[]) && table(&[]).is_empty());

@@ -47,7 +47,13 @@ impl Round {
             let name = SIDES[side];
             progress::show(&format!("round {} of the comparison, {name}", number + 1));
             let arms = if side % 2 == 1 { chosen } else { first };
-            (trials.arms, trials.told) = (arms.line.clone(), arms.asked.clone());
+            // With both, each size has the arm that is chosen for it.
+            let told = if side == 3 {
+                Arms::new()
+            } else {
+                arms.asked.clone()
+            };
+            (trials.arms, trials.told) = (arms.line.clone(), told);
             let way = match side {
                 // Its ranks hear of the arms through the launcher alone.
                 1 if !arms.asked.is_empty() => Way::Tuned(Mode::Record),

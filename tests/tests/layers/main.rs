@@ -93,7 +93,10 @@ const SHIM_LAYERS: [(&str, &[&str]); 7] = [
         &["account", "arguments", "handshake", "members", "names"],
     ),
     ("families", &["node", "p2p", "steer"]),
-    ("communicators", &["communicator", "context", "own"]),
+    (
+        "communicators",
+        &["communicator", "context", "lever", "own"],
+    ),
     ("decisions", &["tune"]),
     (
         "functions",
@@ -102,6 +105,7 @@ const SHIM_LAYERS: [(&str, &[&str]); 7] = [
             "forms",
             "fortran",
             "intercept",
+            "levers",
             "lib",
             "pending",
             "start",

@@ -7,6 +7,7 @@ use colltune_core::account::JobSummary;
 use colltune_core::levers::asked::{Asked, LeverPlace};
 use colltune_core::levers::learned::{FILE, LearnedLever, LearnedLevers, SCHEMA};
 use colltune_core::model::Share;
+use colltune_core::request::Mode;
 use colltune_files::{MODEL_BYTES_MAX, read_text};
 use colltune_models::levers::{Epochs, Lever, LeverJudged, Row, judge, rows_of_epochs};
 
@@ -122,6 +123,10 @@ fn learned_of(
     };
     let judged: Vec<LeverJudged> = judge(&[lever], &rows, SEED);
     let judged = judged.first()?;
+    // Nothing tells arms apart: what was learned before holds.
+    if let Some(before) = before.filter(|_| judged.runs.iter().all(|runs| *runs == 0)) {
+        return Some(before.clone());
+    }
     let arms = offered.iter().zip(judged.shares_of_epochs());
     let best = judged.contrasts[judged.best];
     Some(LearnedLever {
@@ -145,11 +150,15 @@ fn learned_of(
     })
 }
 
-/// The names of the arms, those that are offered first, and a row for each epoch.
+/// The names of the arms, those that are offered first, and a row for each epoch of the runs that drew arms; of all runs
+/// where none did. Runs that exploit have one arm: the newest of them would leave no room for what tells arms apart.
 fn rows(asked: &[(&JobSummary, &Asked)], offered: &[String]) -> (Vec<String>, Vec<Row>) {
-    let of_run = OF_RUN_LEAST.max(EPOCHS / asked.len().max(1));
+    let draws = |(run, _): &&(&JobSummary, &Asked)| run.mode == Mode::Explore.name();
+    let drew = asked.iter().any(|one| draws(&one));
+    let told: Vec<_> = asked.iter().filter(|one| !drew || draws(one)).collect();
+    let of_run = OF_RUN_LEAST.max(EPOCHS / told.len().max(1));
     let (mut names, mut ways) = (offered.to_vec(), Vec::new());
-    let runs = asked.iter().map(|(run, asked)| {
+    let runs = told.into_iter().map(|(run, asked)| {
         let skipped = asked.epochs.len().saturating_sub(of_run);
         let told = asked.epochs.iter().skip(skipped).filter_map(|epoch| {
             let name = asked.arms.get(usize::from(epoch.arm))?;
@@ -172,55 +181,61 @@ mod tests {
 
     use super::*;
 
-    /// Runs of a program with three arms, of which the last one takes `slow` times as long as the second, the first one
-    /// half as long again; each run is as fast as its node happens to be.
+    /// A run of a program with three arms, of which the last one takes `slow` times as long as the second, the first one
+    /// half as long again; each run is as fast as its node happens to be. `arm` says what an epoch runs.
+    fn run_of(
+        run: u16,
+        epochs: u16,
+        slow: f64,
+        mode: &str,
+        arm: impl Fn(u16) -> u16,
+    ) -> JobSummary {
+        let place = LeverPlace {
+            lever: "placement".to_owned(),
+            class: 4,
+            nodes: 2,
+            ppn: 2,
+            ranks: 4,
+        };
+        let mut told = Vec::new();
+        let arms = ["a", "b", "c"].map(str::to_owned);
+        for number in 0..epochs {
+            let arm = arm(number);
+            let noise = 1.0 + 0.01 * f64::from((run * 7 + number * 11) % 5);
+            let seconds = noise * [1.5, 1.0, slow][usize::from(arm)] * f64::from(1 + run % 3);
+            // A blast that grows: more work, and longer.
+            let work = 10.0 + f64::from(number);
+            let seconds = seconds * work;
+            asked::add(&mut told, &place, &arms, Epoch { arm, seconds, work });
+        }
+        let facts = JobFacts {
+            job: format!("job-{run}"),
+            program: "app".to_owned(),
+            mode: mode.to_owned(),
+            library: "openmpi-4.1.4".to_owned(),
+            asked: told,
+            ranks: 4,
+            started_unix_ms: u64::from(run),
+            ..JobFacts::default()
+        };
+        match run {
+            // It died.
+            0 => JobSummary::begun(facts),
+            _ => JobSummary::new(facts, &vec![Default::default(); KINDS]),
+        }
+    }
+
+    fn leave(db: &Database, run: &JobSummary) {
+        std::fs::create_dir_all(db.incoming()).unwrap();
+        std::fs::write(db.incoming().join(format!("{}.run", run.job)), run.line()).unwrap();
+    }
+
     fn database(runs: u16, epochs: u16, slow: f64) -> (tempfile::TempDir, Database) {
         let folder = tempfile::tempdir().unwrap();
         let db = Database::create_or_open(folder.path()).unwrap();
         for run in 0..runs {
-            let place = LeverPlace {
-                lever: "placement".to_owned(),
-                class: 4,
-                nodes: 2,
-                ppn: 2,
-                ranks: 4,
-            };
-            let mut told = Vec::new();
-            let arms = ["a", "b", "c"].map(str::to_owned);
-            for number in 0..epochs {
-                let arm = (run * 5 + number) % 3;
-                let noise = 1.0 + 0.01 * f64::from((run * 7 + number * 11) % 5);
-                let seconds = noise * [1.5, 1.0, slow][usize::from(arm)] * f64::from(1 + run % 3);
-                // A blast that grows: more work, and longer.
-                let work = 10.0 + f64::from(number);
-                asked::add(
-                    &mut told,
-                    &place,
-                    &arms,
-                    Epoch {
-                        arm,
-                        seconds: seconds * work,
-                        work,
-                    },
-                );
-            }
-            let facts = JobFacts {
-                job: format!("job-{run}"),
-                program: "app".to_owned(),
-                mode: "explore".to_owned(),
-                library: "openmpi-4.1.4".to_owned(),
-                asked: told,
-                ranks: 4,
-                started_unix_ms: u64::from(run),
-                ..JobFacts::default()
-            };
-            let summary = match run {
-                // It died.
-                0 => JobSummary::begun(facts),
-                _ => JobSummary::new(facts, &vec![Default::default(); KINDS]),
-            };
-            std::fs::create_dir_all(db.incoming()).unwrap();
-            std::fs::write(db.incoming().join(format!("job-{run}.run")), summary.line()).unwrap();
+            let drawn = |number| (run * 5 + number) % 3;
+            leave(&db, &run_of(run, epochs, slow, "explore", drawn));
         }
         (folder, db)
     }
@@ -250,15 +265,24 @@ mod tests {
         let before = written();
         assert_eq!(trained(&db), known);
         assert_eq!(written(), before);
+        // Runs of what was learned take nothing from what they rest on.
+        for run in 10..40 {
+            leave(&db, &run_of(run, 12, 1.3, "exploit", |_| 1));
+        }
+        let after = trained(&db).remove(0);
+        assert_eq!((&*after.best, after.epochs), ("b", 72 + 360));
+        assert_eq!(after.gain, one.gain);
         // Of runs that are dropped nothing is learned.
-        let dropped = |jobs: &[&str]| {
+        let dropped = |jobs: &[String]| {
             let jobs: Vec<String> = jobs.iter().map(|job| format!("\"{job}\":1")).collect();
             let text = format!("{{\"schema\":1,\"jobs\":{{{}}}}}", jobs.join(","));
             std::fs::write(db.root().join(crate::database::DROPPED), text).unwrap();
         };
-        dropped(&["job-1"]);
-        assert_eq!(trained(&db)[0].epochs, 60);
-        dropped(&["job-0", "job-1", "job-2", "job-3", "job-4", "job-5"]);
+        let jobs =
+            |runs: std::ops::Range<u16>| runs.map(|run| format!("job-{run}")).collect::<Vec<_>>();
+        dropped(&jobs(10..40));
+        assert_eq!(trained(&db)[0].epochs, 72);
+        dropped(&jobs(0..40));
         assert!(trained(&db).is_empty());
     }
 

@@ -264,66 +264,116 @@ mod tests {
         }
     }
 
-    /// Members that come at these turns, or never; messages take up to `delay` turns. Returns what each took that came.
-    fn simulated(comes: &[Option<u64>], delay: u64, seed: u64) -> Vec<Option<Option<u32>>> {
-        let n = comes.len();
-        let mut parts: Vec<Accord> = (0..n)
-            .map(|member| {
-                let own = [member as u64, 7, !7, 0];
-                Accord::new(Tree::binomial(member, n), own, largest)
-            })
-            .collect();
-        let mut over = vec![None; n];
-        let mut waits: Vec<Option<(usize, bool, u64)>> = vec![None; n];
-        let mut queues: HashMap<(usize, usize), VecDeque<(u64, Message)>> = HashMap::new();
+    /// One member on its way through several talks with the same others.
+    #[derive(Default)]
+    struct Member {
+        talk: usize,
+        /// Of its talks so far, which its messages carry.
+        number: u64,
+        part: Option<Accord>,
+        waits: Option<(usize, bool, u64)>,
+        /// When the talk before was over.
+        free_at: u64,
+        is_refused: bool,
+        took: Vec<Option<Option<u32>>>,
+    }
+
+    /// Members that come to each talk so many turns after the one before, or leave it out; messages take up to `delay` turns.
+    /// Returns by talk what each took that came; `None` of those that never got through.
+    fn simulated(
+        comes: &[Vec<Option<u64>>],
+        delay: u64,
+        seed: u64,
+    ) -> Vec<Vec<Option<Option<u32>>>> {
+        let n = comes[0].len();
+        let mut members: Vec<Member> = std::iter::repeat_with(Member::default).take(n).collect();
+        let mut queues: HashMap<(usize, usize), VecDeque<(u64, u64, Message)>> = HashMap::new();
         let mut random = seed;
         for turn in 0..20_000u64 {
-            for member in 0..n {
-                if over[member].is_some() || comes[member].is_none_or(|at| at > turn) {
-                    continue;
-                }
+            for (place, member) in members.iter_mut().enumerate() {
                 // Members are slow or quick by chance.
-                random = mix(random, turn + member as u64);
-                if random % 3 == 0 {
+                random = mix(random, turn + place as u64);
+                let Some(come) = comes.get(member.talk).map(|talk| talk[place]) else {
+                    continue;
+                };
+                let ends = |member: &mut Member, took: Option<Option<u32>>| {
+                    member.is_refused |= took == Some(None);
+                    member.took.push(took);
+                    (member.talk, member.free_at, member.part) = (member.talk + 1, turn, None);
+                };
+                let Some(after) = come else {
+                    ends(member, None);
+                    continue;
+                };
+                if random % 3 == 0 || turn < member.free_at + after {
                     continue;
                 }
-                if let Some((from, patient, since)) = waits[member] {
-                    let queue = queues.entry((from, member)).or_default();
-                    let come = queue.front().filter(|(at, _)| *at <= turn);
-                    match come.map(|(_, message)| *message) {
-                        Some(message) => {
+                if member.is_refused {
+                    ends(member, Some(None));
+                    continue;
+                }
+                if member.part.is_none() {
+                    member.number += 1;
+                    let own = [place as u64, 7, !7, 0];
+                    member.part = Some(Accord::new(Tree::binomial(place, n), own, largest));
+                }
+                let part = member.part.as_mut().expect("it was made");
+                if let Some((from, patient, since)) = member.waits {
+                    let queue = queues.entry((from, place)).or_default();
+                    while queue
+                        .front()
+                        .is_some_and(|(at, number, _)| *at <= turn && *number < member.number)
+                    {
+                        queue.pop_front();
+                    }
+                    let come = queue.front().filter(|(at, ..)| *at <= turn).copied();
+                    match come {
+                        Some((_, number, message)) => {
                             queue.pop_front();
-                            parts[member].received(Some(message));
+                            let is_its = number == member.number;
+                            assert!(is_its || !patient, "who waits without end gets an answer");
+                            part.received(is_its.then_some(message));
                         }
-                        None if !patient && turn - since > PATIENCE => parts[member].received(None),
+                        None if !patient && turn - since > PATIENCE => part.received(None),
                         None => continue,
                     }
-                    waits[member] = None;
+                    member.waits = None;
                 }
-                match parts[member].next() {
+                match part.next() {
                     Next::Send(to, message) => {
                         random = mix(random, 1);
-                        let queue = queues.entry((member, to)).or_default();
-                        let behind = queue.back().map_or(0, |(at, _)| *at);
-                        queue.push_back((behind.max(turn + 1 + random % delay), message));
+                        let queue = queues.entry((place, to)).or_default();
+                        let behind = queue.back().map_or(0, |(at, ..)| *at);
+                        let at = behind.max(turn + 1 + random % delay);
+                        queue.push_back((at, member.number, message));
                     }
-                    Next::Receive { from, patient } => waits[member] = Some((from, patient, turn)),
+                    Next::Receive { from, patient } => member.waits = Some((from, patient, turn)),
                     Next::Decide(words) => {
                         assert_eq!(words, [n as u64 - 1, 7, !7, 0]);
-                        parts[member].decide(Some(3));
+                        part.decide(Some(3));
                     }
-                    Next::Over(arm) => over[member] = Some(arm),
+                    Next::Over(arm) => ends(member, Some(arm)),
                 }
             }
         }
-        over
+        let took = |talk: usize| {
+            members
+                .iter()
+                .map(|member| member.took.get(talk).copied().flatten())
+                .collect()
+        };
+        (0..comes.len()).map(took).collect()
+    }
+
+    fn in_one_talk(comes: &[Option<u64>], delay: u64, seed: u64) -> Vec<Option<Option<u32>>> {
+        simulated(&[comes.to_vec()], delay, seed).remove(0)
     }
 
     #[test]
     fn members_that_all_come_in_time_take_the_roots_arm() {
         for n in 1..=33 {
             let comes: Vec<Option<u64>> = (0..n).map(|member| Some(member % 5)).collect();
-            let took = simulated(&comes, 3, n);
+            let took = in_one_talk(&comes, 3, n);
             assert!(
                 took.iter().all(|took| *took == Some(Some(3))),
                 "{n}: {took:?}"
@@ -337,7 +387,7 @@ mod tests {
             for missing in 0..n {
                 let mut comes = vec![Some(1); n];
                 comes[missing] = None;
-                let took = simulated(&comes, 3, 1);
+                let took = in_one_talk(&comes, 3, 1);
                 for (member, took) in took.into_iter().enumerate() {
                     let expected = (member != missing).then_some(None);
                     assert_eq!(took, expected, "{n} members without {missing}: {member}");
@@ -354,7 +404,7 @@ mod tests {
             let spread = 1 + mix(seed, 2) % (3 * PATIENCE);
             let comes = |member| Some(mix(mix(seed, 3), member) % spread);
             let comes: Vec<Option<u64>> = (0..n).map(comes).collect();
-            let took = simulated(&comes, 1 + mix(seed, 4) % 120, seed);
+            let took = in_one_talk(&comes, 1 + mix(seed, 4) % 120, seed);
             assert!(
                 took.iter().all(|one| one.is_some() && *one == took[0]),
                 "seed {seed}: {took:?}"
@@ -368,6 +418,57 @@ mod tests {
             arms > 500 && none > 500,
             "{arms} with an arm, {none} without"
         );
+    }
+
+    /// Talks of one set of members. One that leaves a talk out leaves out those behind it, too, or `goes_on` asking, which is
+    ///  as wrong as to leave out any collective: then its next question is taken for the one that it owes.
+    fn several(goes_on: bool) -> [usize; 2] {
+        let (mut arms, mut none) = (0, 0);
+        for seed in 0..1_500u64 {
+            let n = 2 + mix(seed, 1) % 6;
+            let spread = 1 + mix(seed, 2) % (2 * PATIENCE);
+            let mut has_left = vec![false; n as usize];
+            let mut come = |talk: u64, member: u64| {
+                let random = mix(mix(seed, 3 + talk), member);
+                let left = &mut has_left[member as usize];
+                *left = random % 23 == 0 || *left && !goes_on;
+                (!*left).then_some(random % spread)
+            };
+            let mut comes: Vec<Vec<Option<u64>>> = Vec::new();
+            for talk in 0..4 {
+                comes.push((0..n).map(|member| come(talk, member)).collect());
+            }
+            let talks = simulated(&comes, 1 + mix(seed, 9) % 150, seed);
+            for (took, comes) in talks.iter().zip(&comes) {
+                let came = took.iter().zip(comes).filter(|(_, come)| come.is_some());
+                let came: Vec<_> = came.map(|(took, _)| *took).collect();
+                assert!(
+                    came.iter().all(Option::is_some),
+                    "seed {seed}: somebody waits for ever: {talks:?}"
+                );
+                let alike = came.iter().all(|took| *took == came[0]);
+                assert!(alike || goes_on, "seed {seed}: {talks:?}");
+                match came.first().copied().flatten().flatten() {
+                    Some(_) => arms += 1,
+                    None => none += 1,
+                }
+            }
+        }
+        [arms, none]
+    }
+
+    #[test]
+    fn what_is_left_of_earlier_talks_parts_nobody_and_holds_nobody_up() {
+        let [arms, none] = several(false);
+        assert!(
+            arms > 500 && none > 500,
+            "{arms} with an arm, {none} without"
+        );
+    }
+
+    #[test]
+    fn nobody_waits_for_ever_where_a_member_leaves_a_question_out_and_goes_on() {
+        several(true);
     }
 
     #[test]

@@ -5,8 +5,10 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 /// So many epochs of a lever are kept of a job, the newest, and of so many levers and sizes.
-pub const EPOCHS_MAX: usize = 512;
+pub const EPOCHS_MAX: usize = 128;
 pub const ASKED_MAX: usize = 64;
+/// The names of all arms together: a job's account is a line.
+const NAMES_BYTES_MAX: usize = 64 << 10;
 
 /// Where an arm may be the best: a lever on communicators of one shape, for one class of sizes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -70,7 +72,7 @@ pub fn add(asked: &mut Vec<Asked>, place: &LeverPlace, arms: &[String], epoch: E
         .position(|asked| asked.place == *place && asked.arms == arms);
     let index = match known {
         Some(index) => index,
-        None if asked.len() < ASKED_MAX => {
+        None if asked.len() < ASKED_MAX && bytes(asked, arms) <= NAMES_BYTES_MAX => {
             asked.push(Asked {
                 place: place.clone(),
                 arms: arms.to_vec(),
@@ -88,6 +90,12 @@ pub fn add(asked: &mut Vec<Asked>, place: &LeverPlace, arms: &[String], epoch: E
     asked.epochs.push_back(epoch);
     asked.all += 1;
     true
+}
+
+/// What the names take, with these.
+fn bytes(asked: &[Asked], arms: &[String]) -> usize {
+    let known = asked.iter().flat_map(|asked| &asked.arms);
+    known.chain(arms).map(String::len).sum()
 }
 
 /// The class of a size: the power of two below it. What is no size is of the class of 1.

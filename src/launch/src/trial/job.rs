@@ -98,7 +98,9 @@ impl Trials {
                 (None, Some(signal)) => format!("it was ended by signal {signal}"),
                 (None, None) => "it ended in an unknown way".to_owned(),
             };
-            if let Some(said) = read.filter(|said| !said.levers.is_empty()) {
+            if let Some(said) =
+                read.filter(|said| !said.levers.is_empty() || !said.asked.is_empty())
+            {
                 self.whole_times.forget(&self.tuner.db, &said);
             }
             let tail = output.tail();

@@ -61,6 +61,7 @@ impl WholeTimes {
     pub fn forget(&mut self, db: &std::path::Path, said: &JobSummary) {
         let account = JobSummary {
             levers: Arms::new(),
+            asked: Vec::new(),
             whole_s: None,
             ..said.clone()
         };

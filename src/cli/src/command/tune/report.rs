@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use colltune_core::environment;
-use colltune_core::levers::{self, Arms, escaped};
+use colltune_core::levers::{Arms, escaped};
 use colltune_core::spelling::quoted;
 use colltune_db::generation;
 use colltune_statistics::Interval;
@@ -190,6 +189,8 @@ pub fn report(session: &Session, end: End, judged: &Judged) -> anyhow::Result<()
         .rounds
         .first()
         .is_some_and(|round| round.seconds.len() == 2)
+        // Ranks on other nodes would not hear of the arms without it.
+        && asked::changed(&session.asked()).1.is_empty()
     {
         true => plain(session),
         false => exploit(session),
@@ -223,12 +224,7 @@ fn plain(session: &Session) -> String {
     let line: Vec<_> = (line.iter())
         .map(|word| quoted(&word.to_string_lossy()).to_string())
         .collect();
-    let (_, told) = asked::changed(&session.asked());
-    let told = match told.is_empty() {
-        true => String::new(),
-        false => format!("{}={} ", environment::LEVERS, quoted(&levers::spell(&told))),
-    };
-    told + &line.join(" ")
+    line.join(" ")
 }
 
 /// The line that runs what was chosen.

@@ -25,7 +25,7 @@ impl Session {
         let told = self.kept.state.accounts.iter();
         let told = told.filter_map(|one| one.summary.as_ref());
         match told.last() {
-            Some(job) => asked::of_program(&self.db, &job.program),
+            Some(job) => asked::of_program(&self.db, job),
             None => Vec::new(),
         }
     }
@@ -70,6 +70,16 @@ impl Session {
             asked: told_chosen,
         };
         let n_sides = self.n_sides();
+        // Others may have trained the database meanwhile.
+        if self
+            .kept
+            .state
+            .rounds
+            .iter()
+            .any(|round| round.seconds.len() != n_sides)
+        {
+            self.kept.state.forget_pairs();
+        }
         while self.kept.state.rounds.len() < n_rounds {
             let state = &mut self.kept.state;
             let how = (Mode::Exploit, state.rounds.len());

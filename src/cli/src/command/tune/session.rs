@@ -300,7 +300,7 @@ impl Session {
     fn out_of_budget(&mut self, next: usize) -> anyhow::Result<End> {
         let job_s = self.kept.state.job_s().unwrap_or(0.0);
         let is_trained = self.kept.state.n_learned() > 0;
-        if is_trained && self.fits(2 * PAIRS_LEAST) {
+        if is_trained && self.fits(self.n_sides() * PAIRS_LEAST) {
             self.compare()?;
             if let Some(found) = self.kept.state.comparison() {
                 progress::tell(&format!("So far: {}", found.sentence()));
