@@ -67,6 +67,8 @@ impl Installed {
         for program in [
             "examples/poisson-cg/poisson_cg.c",
             "examples/steps/forgets.c",
+            "examples/steps/asks.c",
+            "include/colltune.h",
         ] {
             let from = top().join(program);
             let name = from.file_name().expect("a file");
@@ -213,6 +215,10 @@ on_each_library! {
 
     fn a_hang_is_explained(mpi: Mpi) {
         run(mpi, "hang");
+    }
+
+    fn a_program_asks(mpi: Mpi) {
+        run(mpi, "asks");
     }
 
     fn blocks_are_placed(mpi: Mpi) {
