@@ -30,7 +30,7 @@ use crate::members;
 use crate::switch::switch;
 use crate::tune::Tuner;
 use crate::warn::say;
-use talk::Talk;
+use talk::{About, Talk};
 
 /// More arms than these nobody can tell apart; as on a line.
 const ARMS_MAX: usize = 64;
@@ -232,7 +232,12 @@ impl Tuner {
         // With several threads two talks of the same members could take each other's messages.
         let is_failing = lever.is_failing || self.thread_multiple;
         let own = [is_failing.into(), hash, !hash, class];
-        let talk = Talk::new(self, team, (lever.identity, next_talk(lever.identity)));
+        let talk = Talk::new(
+            self,
+            team,
+            (lever.identity, next_talk(lever.identity)),
+            About::Choice,
+        );
         let mut class = size_class(size);
         let agreed = talk.agree(own, largest, |[failing, most, not_least, of_all]| {
             class = (of_all as i64 - CLASS_0 as i64) as i32;
@@ -325,7 +330,12 @@ impl Tuner {
         let is_work = work.is_finite() && work >= 0.0;
         let own_ns = self.clock.span_ns(now.wrapping_sub(running.began));
         let own = [(!is_work).into(), own_ns, work.to_bits(), 0];
-        let talk = Talk::new(self, team, (lever.identity, next_talk(lever.identity)));
+        let talk = Talk::new(
+            self,
+            team,
+            (lever.identity, next_talk(lever.identity)),
+            About::End,
+        );
         let Some(all) = talk.gather(own, together) else {
             lever.is_failing = true;
             return;

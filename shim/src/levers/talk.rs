@@ -28,6 +28,14 @@ const FIRST_NONE: u64 = 4;
 const PROMISED: u64 = 5;
 const LAST: u64 = 6;
 
+/// What a talk is about. A rank that leaves the end of an epoch out comes with its next question instead.
+#[derive(Clone, Copy)]
+pub enum About {
+    Choice = 0,
+    /// Of an epoch. Marks the kinds of its messages.
+    End = 16,
+}
+
 /// Between the members of one communicator, about one lever.
 pub struct Talk<'a> {
     world: &'a World,
@@ -35,17 +43,24 @@ pub struct Talk<'a> {
     /// Of members and lever.
     identity: u64,
     number: u64,
+    about: About,
     longest_ns: u64,
 }
 
 impl<'a> Talk<'a> {
-    pub fn new(tuner: &'a Tuner, team: &'a Team, (lever, number): (u64, u64)) -> Talk<'a> {
+    pub fn new(
+        tuner: &'a Tuner,
+        team: &'a Team,
+        (lever, number): (u64, u64),
+        about: About,
+    ) -> Talk<'a> {
         let longest = tuner.rules.terms.settings.mismatch_timeout;
         Talk {
             world: &tuner.world,
             team,
             identity: lever,
             number,
+            about,
             longest_ns: u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
         }
     }
@@ -203,7 +218,15 @@ impl<'a> Talk<'a> {
             Message::Last(holds) => (LAST, [holds.into(), 0, 0, 0]),
         };
         let [one, two, three, four] = words;
-        [kind, self.number, self.identity, one, two, three, four]
+        [
+            kind + self.about as u64,
+            self.number,
+            self.identity,
+            one,
+            two,
+            three,
+            four,
+        ]
     }
 
     /// What a message is to this talk.
@@ -215,7 +238,7 @@ impl<'a> Talk<'a> {
         if number < self.number {
             return Told::Earlier;
         }
-        Told::Now(match kind {
+        Told::Now(match kind.wrapping_sub(self.about as u64) {
             ASKED => Message::Asked(Some([one, two, three, four])),
             NOT_ASKED => Message::Asked(None),
             FIRST => Message::First(Some(one as u32)),

@@ -188,16 +188,15 @@ impl Session {
             }
             let so_far = state.so_far().map_or_else(String::new, words::so_far);
             let number = state.n_explored() + 1;
-            let (mode, tries) = match state.collectives_are_over {
-                // Arms for which the program asks are drawn where variants are.
-                true if self.is_asked() => (Mode::Explore, "the levers' arms"),
-                true => (Mode::Record, "the levers' arms"),
-                false => (Mode::Explore, "variants"),
+            // Jobs that only look run the first arms: `compare` knows them by that.
+            let tries = match state.collectives_are_over {
+                true => "the levers' arms",
+                false => "variants",
             };
             progress::show(&format!("job {number}: tries {tries}{so_far}"));
             let learned = self.learned();
             self.trials.arms = lever::draw(&self.levers, &learned, state.n_jobs() as u64);
-            let done = self.job(Way::Tuned(mode), &format!("that tries {tries}"))?;
+            let done = self.job(Way::Tuned(Mode::Explore), &format!("that tries {tries}"))?;
             self.kept.state.open_batch().walls_s.push(done.wall_s);
             self.save()?;
         }
