@@ -14,6 +14,16 @@ struct Line {
 }
 
 impl Line {
+    /// With the file to which its jobs add their arms; `None` where there is no Open MPI.
+    fn new() -> Option<(Line, String)> {
+        let line = Line {
+            mpi: Mpi::OpenMpi.installed()?,
+            scratch: folder(),
+        };
+        let log = line.path("log").display().to_string();
+        Some((line, log))
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.scratch.path().join(name)
     }
@@ -74,14 +84,9 @@ fn exits(output: &Output, code: i32, parts: &[&str]) {
 /// One arm makes the program sleep for a second, the other for none.
 #[test]
 fn the_fast_arm_is_learned_kept_in_the_ledger_run_and_compared() {
-    let Some(mpi) = Mpi::OpenMpi.installed() else {
+    let Some((line, log)) = Line::new() else {
         return;
     };
-    let line = Line {
-        mpi,
-        scratch: folder(),
-    };
-    let log = line.path("log").display().to_string();
     let last = ["{pause}", &*log, "{braces}"];
     let lever = ["--lever", "pause=1000,0"];
     let tuned = line.run(
@@ -123,14 +128,9 @@ fn the_fast_arm_is_learned_kept_in_the_ledger_run_and_compared() {
 
 #[test]
 fn a_job_that_fails_says_nothing_of_its_arm_and_a_lever_that_changes_nothing_is_refused() {
-    let Some(mpi) = Mpi::OpenMpi.installed() else {
+    let Some((line, log)) = Line::new() else {
         return;
     };
-    let line = Line {
-        mpi,
-        scratch: folder(),
-    };
-    let log = line.path("log").display().to_string();
     let last = ["{pause}", &*log, "0"];
     let tuned = line.run(&["tune", "--no-calibration", "--lever", "pause=0,1"], &last);
     exits(&tuned, 1, &["exit code 7", "with pause=0"]);
