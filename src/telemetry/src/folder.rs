@@ -1,9 +1,11 @@
 //! A folder of telemetry: `TABLE.GGGG.parquet`, read by column, as much of it as can be read.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use colltune_files::Links;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -31,7 +33,8 @@ pub struct Folder {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Columns {
     pub numbers: Vec<Vec<i64>>,
-    pub texts: Vec<Vec<String>>,
+    /// Of each word there is one in a file.
+    pub texts: Vec<Vec<Arc<str>>>,
 }
 
 /// What an analysis needs of a table.
@@ -215,6 +218,7 @@ fn columns_of(
         numbers: vec![Vec::new(); numbers.len()],
         texts: vec![Vec::new(); texts.len()],
     };
+    let mut words = HashSet::new();
     let step = schema.columns().iter().position(|c| c.name() == "step");
     for group in 0..reader.num_row_groups() {
         let of_group = reader.metadata().row_group(group);
@@ -227,7 +231,7 @@ fn columns_of(
                 numbers_of(&*group, place, to)?;
             }
             for (&place, to) in texts.iter().zip(&mut columns.texts) {
-                texts_of(&*group, place, to)?;
+                texts_of(&*group, place, (to, &mut words))?;
             }
             Ok(())
         };
@@ -296,13 +300,21 @@ fn numbers_of(
 fn texts_of(
     group: &dyn RowGroupReader,
     place: usize,
-    to: &mut Vec<String>,
+    (to, words): (&mut Vec<Arc<str>>, &mut HashSet<Arc<str>>),
 ) -> Result<(), ParquetError> {
     let n_rows = group.metadata().num_rows() as usize;
     let ColumnReader::ByteArrayColumnReader(column) = group.get_column_reader(place)? else {
         return Err(ParquetError::General(format!("column {place} is no text")));
     };
-    let text = |bytes: ByteArray| String::from_utf8_lossy(bytes.data()).into_owned();
+    let text = |bytes: ByteArray| {
+        let text = String::from_utf8_lossy(bytes.data());
+        if let Some(known) = words.get(&*text) {
+            return known.clone();
+        }
+        let word: Arc<str> = text.into();
+        words.insert(word.clone());
+        word
+    };
     to.extend(values(column, n_rows)?.into_iter().map(text));
     Ok(())
 }

@@ -121,7 +121,7 @@ fn of_inflation(by_pace: &[Inflation; 2], places: &[Place]) -> Health {
         judge::judge(mean, Pace::Mean),
         judge::judge(median_of, Pace::Median),
     ]);
-    let host_of: BTreeMap<u32, &str> = places.iter().map(|p| (p.rank, p.host.as_str())).collect();
+    let host_of: BTreeMap<u32, &str> = places.iter().map(|p| (p.rank, &*p.host)).collect();
     let host = |rank: u32| host_of.get(&rank).map(|host| (*host).to_owned());
     let steps = pace::steps_of(inflation);
     let whole = [

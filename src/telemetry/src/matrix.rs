@@ -233,7 +233,7 @@ mod tests {
             partner,
             messages: 2,
             bytes,
-            kind: kind.to_owned(),
+            kind: kind.into(),
         }
     }
 

@@ -72,11 +72,7 @@ fn of_folder(folder: &Folder) -> Result<Noise, FolderError> {
     let run = Run::read(folder, &(0..=u64::MAX))?;
     let blocks = rows::blocks(folder);
     let cells = by_rank_and_step(folder, &run);
-    let host_of: BTreeMap<u32, &str> = run
-        .places
-        .iter()
-        .map(|p| (p.rank, p.host.as_str()))
-        .collect();
+    let host_of: BTreeMap<u32, &str> = run.places.iter().map(|p| (p.rank, &*p.host)).collect();
     let processors = processors(&cells, &run.places, &host_of);
     let spikes = spikes::spikes(&run, &host_of);
     let verdict = verdict(&blocks, &processors, &spikes);

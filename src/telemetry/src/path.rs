@@ -135,11 +135,7 @@ fn of_run(run: &Run, blocks: &[Block]) -> Paths {
     }
     let n = found.len().max(1) as f64;
     let len: i64 = found.iter().map(Path::len).sum();
-    let host_of: BTreeMap<u32, &str> = run
-        .places
-        .iter()
-        .map(|p| (p.rank, p.host.as_str()))
-        .collect();
+    let host_of: BTreeMap<u32, &str> = run.places.iter().map(|p| (p.rank, &*p.host)).collect();
     let whole = times.values().sum::<i64>().max(1) as f64;
     let mut ranks: Vec<OnPath> = windows
         .into_iter()

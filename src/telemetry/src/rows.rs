@@ -1,6 +1,7 @@
 //! The rows that analyses work on, and which columns they come from.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use crate::FolderError;
 use crate::folder::{Columns, Folder, Wanted};
@@ -24,7 +25,7 @@ pub struct Window {
     pub cpu: i64,
     pub rounds: u32,
     pub bytes: u64,
-    pub collective: String,
+    pub collective: Arc<str>,
 }
 
 /// One exchange of messages within a window.
@@ -66,7 +67,7 @@ pub struct Place {
     pub clock: u32,
     pub voluntary: u64,
     pub involuntary: u64,
-    pub host: String,
+    pub host: Arc<str>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,7 +75,7 @@ pub struct PhaseTime {
     pub step: u64,
     pub rank: u32,
     pub time: i64,
-    pub phase: String,
+    pub phase: Arc<str>,
 }
 
 /// What a rank gave another in some steps.
@@ -86,7 +87,7 @@ pub struct Partner {
     pub partner: u32,
     pub messages: u64,
     pub bytes: u64,
-    pub kind: String,
+    pub kind: Arc<str>,
 }
 
 pub const WINDOWS: Wanted = Wanted {
@@ -176,11 +177,11 @@ pub const PARTNERS: Wanted = Wanted {
 };
 
 /// The rows of a table from its columns.
-fn rows<T, const N: usize>(columns: Columns, row: impl Fn([i64; N], &str) -> T) -> Vec<T> {
-    let texts = columns.texts.first();
+fn rows<T, const N: usize>(columns: Columns, row: impl Fn([i64; N], &Arc<str>) -> T) -> Vec<T> {
+    let (texts, none) = (columns.texts.first(), Arc::default());
     let n_rows = columns.numbers[0].len();
     let number = |i: usize| std::array::from_fn(|column| columns.numbers[column][i]);
-    let text = |i: usize| texts.map_or("", |texts| texts[i].as_str());
+    let text = |i: usize| texts.map_or(&none, |texts| &texts[i]);
     (0..n_rows).map(|i| row(number(i), text(i))).collect()
 }
 
@@ -203,7 +204,7 @@ pub fn windows(folder: &Folder, steps: &RangeInclusive<u64>) -> Result<Vec<Windo
         cpu: n[12],
         rounds: n[13] as u32,
         bytes: n[14] as u64,
-        collective: collective.to_owned(),
+        collective: collective.clone(),
     }))
 }
 
@@ -242,7 +243,7 @@ pub fn blocks(folder: &Folder) -> Vec<Block> {
             level: n[3] as u32,
             iterations: n[4] as u32,
             compute: n[5],
-            near_shock: class == "near_shock",
+            near_shock: **class == *"near_shock",
         })
     })
 }
@@ -259,7 +260,7 @@ pub fn places(folder: &Folder) -> Vec<Place> {
             clock: n[4] as u32,
             voluntary: n[5] as u64,
             involuntary: n[6] as u64,
-            host: host.to_owned(),
+            host: host.clone(),
         })
     })
 }
@@ -270,7 +271,7 @@ pub fn phases(folder: &Folder) -> Result<Vec<PhaseTime>, FolderError> {
             step: n[0] as u64,
             rank: n[1] as u32,
             time: n[2],
-            phase: phase.to_owned(),
+            phase: phase.clone(),
         }
     }))
 }
@@ -283,6 +284,6 @@ pub fn partners(folder: &Folder) -> Result<Vec<Partner>, FolderError> {
         partner: n[3] as u32,
         messages: n[4] as u64,
         bytes: n[5] as u64,
-        kind: kind.to_owned(),
+        kind: kind.clone(),
     }))
 }

@@ -140,7 +140,7 @@ impl Run {
         for meeting in &self.meetings {
             for window in &meeting.ranks {
                 let of_clock = calls.entry(clock(window.rank)).or_default();
-                if NEEDS_ALL_OF_ALL.contains(&window.collective.as_str()) {
+                if NEEDS_ALL_OF_ALL.contains(&&*window.collective) {
                     let call = (meeting.step, meeting.window.into());
                     of_clock.add(call, window.arrive as u64, window.leave as u64);
                 }

@@ -1,12 +1,13 @@
 //! Telemetry of runs that were killed, of full disks, of other versions and of nobody knows what: every question has an
 //! answer or a sentence that says what is wrong.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use colltune_telemetry::folder::Wanted;
 use colltune_telemetry::rows::{BLOCKS, PARTNERS, PHASES, RANKS, ROUNDS, WINDOWS};
-use colltune_telemetry::{Folder, health, matrix, noise, path, summary};
+use colltune_telemetry::{Folder, health, matrix, noise, path, rows, summary};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -140,6 +141,20 @@ fn whole_telemetry_answers_every_question() {
             "{text}"
         );
     }
+}
+
+/// Words are few, and rows are many.
+#[test]
+fn rows_share_their_words() {
+    let folder = made("1");
+    let folder = Folder::open(folder.path()).expect("telemetry");
+    let windows = rows::windows(&folder, &(0..=u64::MAX)).expect("windows");
+    assert_eq!(windows.len() as i64, STEPS * RANKS_MADE);
+    let words = windows.iter().map(|window| window.collective.as_ptr());
+    assert_eq!(words.collect::<BTreeSet<_>>().len(), 1);
+    let places = rows::places(&folder);
+    let words = places.iter().map(|place| place.host.as_ptr());
+    assert_eq!(words.collect::<BTreeSet<_>>().len() as i64, RANKS_MADE / 2);
 }
 
 /// Every file in turn ends in the middle, as where the disk was full or the job was killed.

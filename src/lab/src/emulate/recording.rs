@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use colltune_amr::leaf::Leaf;
@@ -121,13 +122,14 @@ pub type Sent = BTreeMap<(u64, u32, Kind), (u64, u64)>;
 /// What a run without times of blocks tells: nanoseconds by phase, of all ranks, and what each rank sent.
 pub fn spent_and_sent(path: &Path) -> anyhow::Result<(BTreeMap<String, f64>, Sent)> {
     let folder = Folder::open(path)?;
-    let mut spent = BTreeMap::new();
+    let mut spent: BTreeMap<Arc<str>, f64> = BTreeMap::new();
     for row in rows::phases(&folder)? {
         *spent.entry(row.phase).or_insert(0.0) += row.time as f64;
     }
     let sent = messages(&folder)?.into_iter();
     let sent = sent.map(|row| ((row.step, row.rank, row.kind), (row.messages, row.bytes)));
-    Ok((spent, sent.collect()))
+    let spent = spent.into_iter().map(|(phase, ns)| (phase.to_string(), ns));
+    Ok((spent.collect(), sent.collect()))
 }
 
 fn messages(folder: &Folder) -> anyhow::Result<Vec<MessageRow>> {

@@ -91,7 +91,7 @@ pub fn links(run: &Run) -> Option<Links> {
     let hosts: BTreeMap<u32, &str> = run
         .places
         .iter()
-        .map(|place| (place.node, place.host.as_str()))
+        .map(|place| (place.node, &*place.host))
         .collect();
     let messages = messages(run);
     let mut by_pair: BTreeMap<(u32, u32), Vec<Message>> = BTreeMap::new();
@@ -366,7 +366,7 @@ mod tests {
         let place = |rank| Place {
             rank,
             node: rank,
-            host: format!("host{rank}"),
+            host: format!("host{rank}").into(),
             ..Place::default()
         };
         Run::of(windows, rounds, (0..4).map(place).collect())

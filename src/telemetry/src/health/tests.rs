@@ -37,7 +37,7 @@ fn places() -> Vec<Place> {
             rank,
             node: rank / 2,
             core: rank % 2,
-            host: format!("host{}", rank / 2),
+            host: format!("host{}", rank / 2).into(),
             ..Place::default()
         })
     };
