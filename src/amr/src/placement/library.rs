@@ -3,7 +3,7 @@
 use colltune_placement::curve::LEVEL_MAX;
 use colltune_placement::policy::{Argument, Need};
 use colltune_placement::{
-    Curve, Graph, Octant, PlacementError, Policy, Problem, match_owners, place,
+    Curve, Graph, Matching, Octant, PlacementError, Policy, Problem, match_owners, place,
 };
 
 use crate::leaf::{FACES, axis};
@@ -77,9 +77,9 @@ pub fn owners_told(
         speeds: told.speeds.filter(|_| policy.heeds_speeds()),
         ..told
     };
-    let (links, graph) = (asks_for_nodes(policy), policy.looks_at(Need::Graph));
-    answered(question, shape, told, Wants { links, graph }, |problem| {
-        Ok(place(policy, problem)?.owners)
+    let links = asks_for_nodes(policy);
+    answered(question, shape, told, links, |problem, messages| {
+        placed(policy, problem, messages)
     })
 }
 
@@ -100,20 +100,44 @@ pub fn matched(
         topology,
         speeds: None,
     };
-    answered(question, shape, told, Wants::default(), |problem| {
+    answered(question, shape, told, false, |problem, messages| {
         let along = match topology {
             Some(topology) => topology.to_places(&along),
             None => along,
         };
-        match_owners(problem, &along)
+        renumbered(problem, &along, messages)
     })
 }
 
-/// What a problem has to hold for who answers it.
-#[derive(Clone, Copy, Default)]
-struct Wants {
-    links: bool,
-    graph: bool,
+/// A policy's answer. Messages are looked for where the policy looks at them, or where the match does.
+fn placed(
+    policy: &Policy,
+    problem: Problem,
+    messages: &dyn Fn() -> Messages,
+) -> Result<Vec<u32>, PlacementError> {
+    if policy.looks_at(Need::Graph) {
+        let messages = messages();
+        return Ok(place(policy, &problem.with_graph(messages.graph())?)?.owners);
+    }
+    let own = place(policy, &problem.with_matching(Matching::Off))?.owners;
+    match own.is_sorted() {
+        true => Ok(own),
+        false => renumbered(problem, &own, messages),
+    }
+}
+
+/// The same parts on ranks that have much of them now.
+fn renumbered(
+    problem: Problem,
+    parts: &[u32],
+    messages: &dyn Fn() -> Messages,
+) -> Result<Vec<u32>, PlacementError> {
+    // Where ranks share one node, or none, all are as far from each other.
+    if !(2..problem.ranks()).contains(&problem.n_nodes()) {
+        return match_owners(&problem, parts);
+    }
+    let messages = messages();
+    match_owners(&problem.with_graph(messages.graph())?, parts)
 }
 
 /// The leaves, and their order along the Hilbert curve.
@@ -128,8 +152,8 @@ fn answered(
     question: Question,
     shape: BlockShape,
     told: Told,
-    wants: Wants,
-    answer: impl FnOnce(&Problem) -> Result<Vec<u32>, PlacementError>,
+    wants_links: bool,
+    answer: impl FnOnce(Problem, &dyn Fn() -> Messages) -> Result<Vec<u32>, PlacementError>,
 ) -> Result<Vec<u32>, PlacementError> {
     let (mesh, topology) = (question.mesh, told.topology);
     let ((root_level, octants), order) = curve_order(mesh);
@@ -157,21 +181,11 @@ fn answered(
     }
     if let Some(topology) = topology {
         problem = problem.with_ranks_per_node(topology.ranks_per_node)?;
-        if let Some(links) = topology.links.filter(|_| wants.links) {
+        if let Some(links) = topology.links.filter(|_| wants_links) {
             problem = problem.with_machine(links)?;
         }
     }
-    // Messages count for those who look at them, and for the match where there are several nodes.
-    let messages;
-    if wants.graph || problem.n_nodes() > 1 {
-        messages = Messages::new(mesh, shape, &order);
-        problem = problem.with_graph(Graph {
-            offsets: &messages.offsets,
-            neighbours: &messages.neighbours,
-            bytes: &messages.bytes,
-        })?;
-    }
-    let placed = answer(&problem)?;
+    let placed = answer(problem, &|| Messages::new(mesh, shape, &order))?;
     let mut owners = vec![0; mesh.len()];
     for (i, place) in order.iter().zip(placed) {
         owners[along(i)] = match topology {
@@ -219,6 +233,14 @@ impl Messages {
         messages
     }
 
+    fn graph(&self) -> Graph<'_> {
+        Graph {
+            offsets: &self.offsets,
+            neighbours: &self.neighbours,
+            bytes: &self.bytes,
+        }
+    }
+
     /// Adds what block `from`, whose neighbours begin at `first`, sends to `to`. Where the domain is periodic and a block
     /// wide or two, that may be itself, or one that it met at another face.
     fn add(&mut self, first: usize, from: u32, to: u32, bytes: u64) {
@@ -235,5 +257,55 @@ impl Messages {
                 self.bytes.push(bytes);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn messages_are_looked_for_where_somebody_looks_at_them() {
+        let costs: Vec<f64> = (0..48).map(|i| 1.0 + f64::from(i % 5)).collect();
+        let present: Vec<u32> = (0..48).map(|i| i * 7 % 12).collect();
+        let octants: Vec<Octant> = (0..48u32)
+            .map(|i| Octant::new(i % 4, i / 4 % 4, i / 16, LEVEL_MAX))
+            .collect();
+        let n_looked_for = |name: &str, ranks_per_node| {
+            let problem = Problem::new(&costs, 12).unwrap();
+            let mesh = colltune_placement::Mesh {
+                dimensions: 3,
+                root_level: LEVEL_MAX,
+                octants: &octants,
+            };
+            let problem = problem
+                .with_mesh(mesh)
+                .and_then(|problem| problem.with_owners(&present))
+                .and_then(|problem| problem.with_ranks_per_node(ranks_per_node))
+                .unwrap();
+            let n = Cell::new(0);
+            let none = || {
+                n.set(n.get() + 1);
+                Messages {
+                    offsets: vec![0; 49],
+                    neighbours: Vec::new(),
+                    bytes: Vec::new(),
+                }
+            };
+            placed(&name.parse().unwrap(), problem, &none).unwrap();
+            n.get()
+        };
+        // Of nodes only the match knows, which leaves alone what follows the curve.
+        for name in ["contiguous", "contiguous-optimal"] {
+            assert_eq!(
+                [1, 4, 12].map(|ppn| n_looked_for(name, ppn)),
+                [0; 3],
+                "{name}"
+            );
+        }
+        assert_eq!([1, 4, 12].map(|ppn| n_looked_for("lpt", ppn)), [0, 1, 0]);
+        assert_eq!([1, 4, 12].map(|ppn| n_looked_for("grouplb", ppn)), [1; 3]);
     }
 }
