@@ -137,39 +137,40 @@ fn weights(
     let measured = |cell: &CellModel| cell.source == Source::Measured && !alone(cell);
     let any = cells.iter().any(|cell| measured(cell));
     let mut weights: Vec<(u16, f64)> = (0..names.len()).map(|place| (place as u16, 0.0)).collect();
-    let bearable = match choice {
-        Choice::Drawn(_, n_ranks) => bearable(natives, n_ranks.unwrap_or(MANY_RANKS), bytes),
-        Choice::Best(_) => Vec::new(),
-    };
+    let (Choice::Drawn(_, n_ranks) | Choice::Best(n_ranks)) = choice;
+    let bearable = bearable(natives, n_ranks.unwrap_or(MANY_RANKS), bytes);
+    let place_of = |name: &str| names.iter().position(|other| other == name);
+    // Where nobody knows what it costs on so many ranks, nothing.
+    let may_run = |name: &str| bearable[place_of(name)?];
     for cell in cells
         .iter()
         .filter(|cell| !alone(cell) && (!any || measured(cell)))
     {
         let mut add = |name: &str, weight: f64| {
-            if let Some(place) = names.iter().position(|other| other == name) {
+            if let Some(place) = place_of(name) {
                 weights[place].1 += weight;
             }
         };
         let measured_ranks = cell.cell.measured_ranks(cell.measured_ranks.unwrap_or(0));
+        let is_near = n_ranks.map(|n_ranks| reaches(measured_ranks, n_ranks));
         match choice {
             // A whole job runs what is drawn. What may take many times as long on so many ranks leaves its share to the
             // library's choice.
-            Choice::Drawn(_, n_ranks) => {
-                let is_near = n_ranks.is_some_and(|n_ranks| reaches(measured_ranks, n_ranks));
+            Choice::Drawn(..) => {
                 let native = |name: &String| names.contains(name);
                 let shares = cell.variants.iter().filter(|share| native(&share.name));
                 let sum: f64 = shares.clone().map(|share| share.probability).sum();
                 let sum = if sum > 0.0 { sum } else { 1.0 };
                 for share in shares {
-                    let place = names.iter().position(|name| *name == share.name);
-                    let may_run = place.and_then(|place| bearable[place]).unwrap_or(is_near);
+                    let may_run = may_run(&share.name).or(is_near) == Some(true);
                     let name = if may_run { &share.name } else { DEFAULT };
                     add(name, share.probability / sum);
                 }
             }
             // Where an algorithm of our own is best, or nobody knows the best on so many ranks, the library's choice runs.
-            Choice::Best(n_ranks) => {
-                let is_known = n_ranks.is_none_or(|n_ranks| reaches(measured_ranks, n_ranks));
+            // Of a job that may have any number of ranks, the best is told if it is bearable on many.
+            Choice::Best(_) => {
+                let is_known = is_near.or_else(|| may_run(&cell.best)) == Some(true);
                 let tells = is_known && names.contains(&cell.best);
                 add(if tells { &cell.best } else { DEFAULT }, 1.0);
             }
@@ -302,7 +303,7 @@ mod tests {
                 entry.best = "p2p:binomial".to_owned();
             }
         }
-        let presets = draw(&model, library(), Choice::Best(None), |_| true);
+        let presets = draw(&model, library(), Choice::Best(Some(8)), |_| true);
         let said = |collective| adjustment(&presets, library(), collective);
         let first = model.cells.iter().map(|entry| entry.cell);
         let end = first
@@ -316,7 +317,7 @@ mod tests {
         );
         assert_eq!(said(Collective::Barrier).as_deref(), Some("1"));
         assert_eq!(said(Collective::Bcast), None);
-        let none = draw(&model, library(), Choice::Best(None), |_| false);
+        let none = draw(&model, library(), Choice::Best(Some(8)), |_| false);
         assert!(none.is_empty());
     }
 
@@ -336,6 +337,35 @@ mod tests {
         let told = |n_ranks| draw(&model, library(), Choice::Best(n_ranks), |_| true).len();
         assert_eq!([None, Some(8), Some(32)].map(told), [1; 3]);
         assert_eq!([33, 10_000].map(|n_ranks| told(Some(n_ranks))), [0; 2]);
+    }
+
+    #[test]
+    fn a_job_that_may_have_any_number_of_ranks_is_told_only_what_is_bearable_on_many() {
+        for (best, n_told) in [
+            ("native:bruck", 1),
+            ("native:ring", 0),
+            // Nobody knows what these cost.
+            ("native:knomial", 0),
+            ("native:topology_aware_gatherv+bcast", 0),
+        ] {
+            let mut model = initial();
+            for entry in &mut model.cells {
+                entry.source = Source::Predicted;
+                let cell = entry.cell;
+                if cell.collective == Collective::Allgather
+                    && cell.nodes.lo == 1
+                    && cell.ppn.contains(8)
+                    && cell.bytes.contains(8)
+                {
+                    entry.source = Source::Measured;
+                    entry.best = best.to_owned();
+                    entry.measured_ranks = Some(8);
+                }
+            }
+            let told = |n_ranks| draw(&model, library(), Choice::Best(n_ranks), |_| true).len();
+            assert_eq!(told(Some(8)), 1, "{best}");
+            assert_eq!(told(None), n_told, "{best}");
+        }
     }
 
     /// What is ever drawn of a collective for short messages.

@@ -16,6 +16,7 @@ use colltune_core::space::Range;
 use colltune_core::variant::Family;
 use colltune_db::{Database, Generation, generation};
 use colltune_files::{MODEL_BYTES_MAX, read_text};
+use colltune_output::progress;
 
 use super::line::Line;
 use super::prefix::Assignments;
@@ -87,7 +88,16 @@ fn drawn(library: Library, asked: &Asked, line: &Line) -> anyhow::Result<Vec<Pre
     };
     let model = Generation::load(&db, key(&db, library)?)?.model;
     let wanted = |collective| may_round(&settings, collective);
-    Ok(preset::draw(&model, library, choice, wanted))
+    let presets = preset::draw(&model, library, choice, wanted);
+    if choice == Choice::Best(None)
+        && presets != preset::draw(&model, library, Choice::Best(Some(1)), wanted)
+    {
+        progress::hint(
+            "nothing says how many ranks this job has, so of the best known algorithms Intel MPI is told only those \
+             that are bearable on any number; say it on the line (-n, -np, --ntasks)",
+        );
+    }
+    Ok(presets)
 }
 
 /// What a job of Slurm has, where its line does not say it.
