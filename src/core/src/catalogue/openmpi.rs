@@ -3,7 +3,7 @@
 use super::Need::{
     AboveTwoRanks, BuiltinOp, BytesAtLeastRanks, Commutative, CountAtLeastPowerOfTwo,
     CountAtLeastRanks, EvenRanks, ExactlyTwoRanks, MessageAboveSegment, NotInPlace, PlainElements,
-    PowerOfTwoRanks, SegmentPerRank, TwoSegments, WritableRoot,
+    PowerOfTwoRanks, SegmentPerRank, SomeBytes, TwoSegments, WritableRoot,
 };
 use super::{Need, Steering, Variant};
 use crate::collective::Collective::{
@@ -82,6 +82,7 @@ impl OpenMpiRow {
 /// Gather's `binomial` (2) is left out, and allgather's `linear` (1), which ends in it: ranks collect others' blocks side by
 /// side in a type of their own, so where its elements reach into each other's extents (a column of a matrix, say) blocks
 /// overlap, and data are wrong (4.1.4, 4, 5 and 7 ranks). The library's own choice takes it, too, for some sizes from 4 ranks on.
+/// Allgather's `bruck` counts in an `int` what it passes on: 2 * 10^9 elements without bytes keep 8 ranks busy for ever (4.1.4).
 /// The rings of allreduce take an element's data to begin at its address (4.1.4, 5.0.11, 2 to 9 ranks): where
 /// they begin below or above it, they write outside of their own memory.
 /// Reduce_scatter_block's `recursive_doubling` calls operations with a length of 0 (4.1.4, 2 and 3 ranks), which a program's
@@ -113,7 +114,7 @@ const OPENMPI: &[OpenMpiRow] = &[
         .segments(&[0, 32 * KIB], &[AboveTwoRanks, MessageAboveSegment]),
     row(Bcast, 8, "scatter_allgather", Rounds(TwiceLog, Twice), &[BytesAtLeastRanks, WritableRoot]),
     row(Bcast, 9, "scatter_allgather_ring", Rounds(RanksAndLog, Twice), &[BytesAtLeastRanks, WritableRoot]),
-    row(Allgather, 2, "bruck", Rounds(Log, Ranks), &[]),
+    row(Allgather, 2, "bruck", Rounds(Log, Ranks), &[SomeBytes]),
     row(Allgather, 3, "recursive_doubling", Rounds(Log, Ranks), &[PowerOfTwoRanks]),
     row(Allgather, 4, "ring", Rounds(Ranks, Ranks), &[]),
     row(Allgather, 5, "neighbor", Rounds(HalfRanks, Ranks), &[EvenRanks]),
@@ -191,4 +192,21 @@ pub(super) fn variants(collective: Collective) -> Vec<Variant> {
         })
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::need::Facts;
+
+    #[test]
+    fn elements_without_bytes_are_gathered_by_no_bruck() {
+        let all = variants(Allgather);
+        let bruck = all
+            .iter()
+            .find(|one| one.name.to_string() == "native:bruck");
+        let bruck = bruck.expect("it is in the table");
+        let takes = |bytes| bruck.applies(&Facts::usual(Allgather, bytes, 8, 1));
+        assert!(takes(1) && !takes(0));
+    }
 }
