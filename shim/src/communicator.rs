@@ -142,9 +142,8 @@ struct Slot {
 /// The state of a communicator, found for one call. The call borrows it from here for moments in which nothing of the
 /// program's runs: the library's functions may call a tool, an error handler or an operation of the program's, which
 /// may call a collective on this communicator, for which the state is found again, or free it. Two calls of the library's
-/// are made while the state is borrowed: those in which ranks agree, and those on the node's short way report their errors
-/// so. A handler that then calls a collective on this communicator borrows the state twice, where
-/// threads call at will; elsewhere such a call is none of ours.
+/// are made while the state is borrowed: those in which ranks agree, and those that report an error of the node's short
+/// way. What a handler calls then is none of ours ([`keep_out`](crate::frames::keep_out)).
 pub struct Found(*mut Slot);
 
 impl Found {

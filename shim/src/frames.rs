@@ -4,6 +4,7 @@
 //! is dropped, and whatever they have noted elsewhere stays. Only the stack tells which of them are still there.
 //! It is walked where that is in doubt, and where a panic wants to know in which of MPI's functions it is.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 
 type Context = c_void;
@@ -102,6 +103,38 @@ fn holds(outer: usize, here: usize, is_such: impl Fn(usize) -> bool) -> Option<b
         holds.is_none()
     });
     holds
+}
+
+thread_local! {
+    /// An address in the frame of [`keep_out`] on this thread; 0 without one.
+    static KEEPING_OUT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Runs what may call an error handler of the program's while a communicator's state is borrowed. Collectives that it calls
+/// meanwhile are none of ours, at every level of threads.
+#[inline(never)]
+pub fn keep_out<R>(run: impl FnOnce() -> R) -> R {
+    /// Ends with the call, or with the exception that leaves it.
+    struct KeptOut(usize);
+    impl Drop for KeptOut {
+        fn drop(&mut self) {
+            KEEPING_OUT.set(self.0);
+        }
+    }
+    let here = 0u8;
+    let _outer = KeptOut(KEEPING_OUT.replace((&raw const here).addr()));
+    run()
+}
+
+/// Whether what runs in the frame that holds `here` was called from within [`keep_out`], which no longjmp has left.
+#[inline]
+pub fn is_kept_out(here: usize) -> bool {
+    let outer = KEEPING_OUT.get();
+    let is_within = outer != 0 && is_alive(outer, here);
+    if !is_within {
+        KEEPING_OUT.set(0);
+    }
+    is_within
 }
 
 /// The name of MPI's function, or of Fortran's, that the program called, while one of ours runs.

@@ -11,6 +11,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::abi::{self, Comm};
+use crate::frames;
 use crate::world::World;
 
 /// The most members whose ranks the library translates where they could be exchanged. From about here on an exchange
@@ -95,10 +96,11 @@ fn exchanged(world: &World, comm: Comm, n_ranks: usize) -> Result<Vec<c_int>, Un
     let mut ranks = vec![abi::MPI_UNDEFINED as c_int; n_ranks];
     let (bytes, byte) = (size_of::<c_int>() as c_int, world.handles.byte);
     // SAFETY: one number of each member is read, and the list has a place for each of them.
-    let code = unsafe {
+    let exchange = || unsafe {
         let (send, recv) = ((&raw const own).cast::<c_void>(), ranks.as_mut_ptr().cast());
         (world.pmpi.allgather)(send, bytes, byte, recv, bytes, byte, comm)
     };
+    let code = frames::keep_out(exchange);
     if code != abi::SUCCESS {
         return Err(Unknown::Failed);
     }

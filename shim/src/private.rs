@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::abi::{self, Comm, Errhandler};
+use crate::frames;
 use crate::library::{Handles, Pmpi};
 use crate::limits::{Reservation, has_address_space};
 use crate::world::World;
@@ -297,7 +298,7 @@ pub fn restore(pmpi: &Pmpi, comm: Comm, handler: Option<Errhandler>) {
 pub fn report(world: &World, comm: Comm, code: c_int) -> c_int {
     if code != abi::SUCCESS {
         // SAFETY: the communicator is the program's, and valid.
-        unsafe { (world.pmpi.comm_call_errhandler)(comm, code) };
+        frames::keep_out(|| unsafe { (world.pmpi.comm_call_errhandler)(comm, code) });
     }
     code
 }

@@ -101,12 +101,12 @@ impl Tuner {
         self.first_variant[collective.index()] + variant
     }
 
-    /// Whether this call, whose frame holds the address `here`, may be tuned. With several threads each
-    /// call stands for itself: nothing behind us re-enters then but other threads' calls on other communicators.
+    /// Whether this call, whose frame holds the address `here`, may be tuned. With several threads each call stands for
+    /// itself, but those of an error handler that is called while a communicator's state is borrowed.
     #[inline(always)]
     pub fn enter(&self, here: usize) -> bool {
         if self.thread_multiple {
-            return true;
+            return !frames::is_kept_out(here);
         }
         let outer = self.busy.load(Ordering::Relaxed);
         if outer != 0 && self.is_under_way(outer, here, gap::INSIDE) {
@@ -144,8 +144,11 @@ impl Tuner {
     /// Whether a tuned call is under way, and this one belongs to it.
     #[inline(always)]
     pub fn is_entered(&self, here: usize) -> bool {
+        if self.thread_multiple {
+            return frames::is_kept_out(here);
+        }
         let outer = self.busy.load(Ordering::Relaxed);
-        outer != 0 && !self.thread_multiple && self.is_under_way(outer, here, 0)
+        outer != 0 && self.is_under_way(outer, here, 0)
     }
 
     /// Whether the call that is noted is under way still, and was not left by a longjmp. Where a gap is noted instead,

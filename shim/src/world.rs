@@ -135,18 +135,12 @@ impl World {
     fn combine(&self, comm: Comm, numbers: &mut [u64], op: Op) -> bool {
         let _agreement = self.spending.agreement();
         let (send, recv) = (abi::MPI_IN_PLACE as *const c_void, numbers.as_mut_ptr());
+        let count = numbers.len() as c_int;
         // SAFETY: the buffer holds as many 64-bit numbers as are announced.
-        let code = unsafe {
-            (self.pmpi.allreduce)(
-                send,
-                recv.cast(),
-                numbers.len() as c_int,
-                self.handles.uint64,
-                op,
-                comm,
-            )
+        let combine = || unsafe {
+            (self.pmpi.allreduce)(send, recv.cast(), count, self.handles.uint64, op, comm)
         };
-        code == abi::SUCCESS
+        frames::keep_out(combine) == abi::SUCCESS
     }
 
     /// Bytes of data in one element of a datatype; `None` where that is no type, or nobody can tell.

@@ -104,6 +104,19 @@ on_each_library! {
         is_as_if_the_call_was_never_made(mpi, &["call"], "handler");
     }
 
+    /// Ranks agree while a communicator's state is borrowed: what the handler calls there is none of ours.
+    fn a_handler_that_an_agreement_calls_may_call_collectives_at_every_level_of_threads(mpi: Mpi) {
+        for level in ["single", "multiple"] {
+            // In a set-up, and in a review.
+            for from in ["1", "4"] {
+                let db = folder();
+                let job = job(3).mpi(mpi).preload().preload_tool(tool(mpi, "failing_agreement"));
+                let job = job.db(db.path()).mode("explore").seed(4).env("COLLTUNE_SETUP_AFTER", "1");
+                job.env("FAILING_FROM", from).run("handler_calls", &[level]).succeeds().prints("ok\n");
+            }
+        }
+    }
+
     /// Behind it some ranks call from far below, where the stack of what was left may look untouched.
     fn a_handler_that_leaves_a_call_is_noticed_where_the_stack_cannot_be_followed(mpi: Mpi) {
         let db = folder();
