@@ -42,6 +42,9 @@ mod handles {
         true
     }
 
+    /// What a handle takes in memory.
+    pub const HANDLE_BYTES: usize = size_of::<Handle>();
+
     /// The handle that stands in memory.
     ///
     /// # Safety
@@ -91,6 +94,9 @@ mod handles {
         bits(handle) >> 30 != 0 && bits(handle) >> 26 & 0xf == OPERATION
     }
 
+    /// What a handle takes in memory.
+    pub const HANDLE_BYTES: usize = size_of::<u32>();
+
     /// The handle that stands in memory.
     ///
     /// # Safety
@@ -102,7 +108,8 @@ mod handles {
 }
 
 pub use handles::{
-    Handle, NO_HANDLE, Request, bits, handle_at, may_be_operation, request, request_bits,
+    HANDLE_BYTES, Handle, NO_HANDLE, Request, bits, handle_at, may_be_operation, request,
+    request_bits,
 };
 
 pub type Comm = Handle;

@@ -30,12 +30,13 @@ use crate::world::World;
 
 impl Arguments {
     /// The call as this rank sees it, put into `place`, because it is long. `None` where an argument is wrong: the
-    /// library shall say so, as it would without us. `bytes` is the message size by which all ranks know the call.
+    /// library shall say so, as it would without us. `bytes` is the message size by which all ranks know the call, `block` that
+    /// of its blocks, as [`View::block`] says.
     #[inline]
     pub fn view<'a>(
         &self,
         world: &World,
-        (collective, bytes): (Collective, u64),
+        (collective, bytes, block): (Collective, u64, u64),
         members: Members,
         place: &'a mut Option<View>,
     ) -> Option<&'a View> {
@@ -45,7 +46,7 @@ impl Arguments {
             members,
             root: members.root(self.root())?,
             unit: world.byte(),
-            block: bytes,
+            block,
             uneven: None,
             input_units: bytes,
             input: Input::Nothing,
@@ -68,7 +69,6 @@ impl Arguments {
                 }
                 _ => moving::uneven(world, filled, send, recv)?,
             },
-            Arguments::Types { .. } => return None,
             Arguments::Nothing => {}
         }
         Some(filled)

@@ -53,7 +53,9 @@ pub fn run<N: Number>(
     }
     let library = N::library(tuner.pmpi)?;
     let n_ranks = state.n_ranks;
-    let call = arguments.shared(tuner, collective, n_ranks);
+    let call = state
+        .decider
+        .sized(arguments.shared(tuner, collective, n_ranks));
     let decision = if state.decider.waits(call) {
         Decision::Default
     } else {
@@ -65,6 +67,7 @@ pub fn run<N: Number>(
     let is_default = matches!(decision, Decision::Default)
         && (state.decider.is_aside() || !arguments.is_refused(tuner, collective, comm, n_ranks));
     if is_default && tuner.is_plain {
+        tuner.see_blocks(state, collective, &arguments);
         return None;
     }
     let span = tuner
@@ -72,6 +75,7 @@ pub fn run<N: Number>(
         .as_ref()
         .and_then(|account| account.count(call));
     if is_default && span.is_none() && tuner.rules.telling == Telling::Needed {
+        tuner.see_blocks(state, collective, &arguments);
         return None;
     }
     // All go along by value, so that they need not lie in memory before.

@@ -12,7 +12,7 @@ use colltune_core::collective::Collective;
 #[cfg(not(mpi = "openmpi"))]
 use crate::abi::{Aint, Count};
 use crate::abi::{Comm, Datatype as Type, Op as Operation};
-use crate::arguments::lists::{List, Listed};
+use crate::arguments::lists::{List, Listed, typed};
 use crate::arguments::{Arguments, Counted, Side};
 use crate::arguments::{UnevenSide::Each, UnevenSide::One, blocks, reduction, uneven};
 use crate::fence::fence;

@@ -46,6 +46,7 @@ mod names;
 mod node;
 mod own;
 mod p2p;
+mod padded;
 mod passing_calls;
 mod pending;
 mod private;

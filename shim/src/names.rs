@@ -138,7 +138,8 @@ macro_rules! with_buffers {
             extension: MPIX_Alltoallw_init, mpix_alltoallw_init_ mpix_alltoallw_init_f08_;
         } (send: In, send_counts: Counts, send_places: Places, send_types: Types, recv: Out,
             recv_counts: Counts, recv_places: Places, recv_types: Types)
-            Arguments::Types { send, recv, received: List::of(recv_counts) });
+            uneven(Each(typed(send, send_counts, send_places, send_types)),
+                Each(typed(recv, recv_counts, recv_places, recv_types)), 0));
         $define!(Allgather {
             neighborhood: MPI_Neighbor_allgather MPI_Neighbor_allgather_c,
                 mpi_neighbor_allgather_ mpi_neighbor_allgather_f08_;

@@ -9,6 +9,7 @@ use crate::arguments::View;
 use crate::library::Pmpi;
 use crate::node::{self, NodeMemory};
 use crate::p2p::{self, Schedules};
+use crate::padded;
 use crate::private::Parent;
 use crate::world::World;
 
@@ -50,11 +51,17 @@ pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &O
         Own::Schedule(_) => p2p::open(world, parent, schedules),
         Own::Node(own) => node::open(world, parent, (schedules, node), own),
     };
-    let has_room = |schedules: &mut Schedules| match (call.own, call.view) {
+    let of_view = |schedules: &mut Schedules, view: &View| match call.own {
+        Own::Schedule(own) => p2p::has_room(world, schedules, own, view),
+        Own::Node(own) => node::has_room(world, (schedules, node), own, view),
+    };
+    let has_room = |schedules: &mut Schedules| match call.view {
         // Wrong arguments are no want of room: the library will report them.
-        (_, None) => Some(p2p::Need::default()),
-        (Own::Schedule(own), Some(view)) => p2p::has_room(world, schedules, own, view),
-        (Own::Node(own), Some(view)) => node::has_room(world, (schedules, node), own, view),
+        None => Some(p2p::Need::default()),
+        Some(view) if padded::is_padded(call.own, view.collective) => {
+            padded::has_room(schedules, view, of_view)
+        }
+        Some(view) => of_view(schedules, view),
     };
     is_open && p2p::settled(world, parent, schedules, call.class, has_room)
 }
@@ -63,10 +70,18 @@ pub fn ready(world: &World, parent: Parent, families: &mut OwnFamilies, call: &O
 /// A sampled call's clock starts behind that.
 pub fn compile(families: &mut OwnFamilies, call: &OwnCall) {
     let OwnFamilies { schedules, node } = families;
-    match (call.own, call.view) {
-        (Own::Schedule(own), Some(view)) => schedules.compile(own, view),
-        (Own::Node(own), Some(view)) => node::compile((schedules, node), own, view),
-        (_, None) => {}
+    let mut compile = |view: &View| match call.own {
+        Own::Schedule(own) => schedules.compile(own, view),
+        Own::Node(own) => node::compile((schedules, node), own, view),
+    };
+    match call.view {
+        Some(view) if padded::is_padded(call.own, view.collective) => {
+            if let Some(equal) = padded::outline(view) {
+                compile(&equal);
+            }
+        }
+        Some(view) => compile(view),
+        None => {}
     }
 }
 
@@ -75,8 +90,13 @@ pub fn compile(families: &mut OwnFamilies, call: &OwnCall) {
 /// Errors: the code of what the program's error handler has still to be told.
 #[inline]
 pub fn run(world: &World, families: &mut OwnFamilies, own: Own, view: &View) -> Result<(), c_int> {
-    match own {
-        Own::Schedule(own) => p2p::run(world, &mut families.schedules, own, view),
-        Own::Node(own) => node::run(world, families.on_nodes(), own, view),
+    let OwnFamilies { schedules, node } = families;
+    let mut run = |schedules: &mut Schedules, view: &View| match own {
+        Own::Schedule(own) => p2p::run(world, schedules, own, view),
+        Own::Node(own) => node::run(world, (schedules, node), own, view),
+    };
+    match padded::is_padded(own, view.collective) {
+        true => padded::run(world, schedules, view, run),
+        false => run(schedules, view),
     }
 }

@@ -174,20 +174,24 @@ impl Scratch {
     }
 }
 
-/// Who borrows memory: what runs on a node runs schedules between nodes meanwhile.
+/// Who borrows memory: what runs on a node runs schedules between nodes meanwhile, and what pads blocks either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
     Schedule,
     Node,
+    Padded,
 }
 
+/// How many they are.
+pub const USERS: usize = 3;
+
 /// The process's own, for each user; null while a thread has it.
-static SHARED: [AtomicPtr<Scratch>; 2] = [const { AtomicPtr::new(null_mut()) }; 2];
+static SHARED: [AtomicPtr<Scratch>; USERS] = [const { AtomicPtr::new(null_mut()) }; USERS];
 /// The bytes of each user's promises to living communicators, sorted.
-static PROMISED: [Mutex<Vec<usize>>; 2] = [const { Mutex::new(Vec::new()) }; 2];
+static PROMISED: [Mutex<Vec<usize>>; USERS] = [const { Mutex::new(Vec::new()) }; USERS];
 
 thread_local! {
-    static OWN: [Cell<Option<Box<Scratch>>>; 2] = const { [Cell::new(None), Cell::new(None)] };
+    static OWN: [Cell<Option<Box<Scratch>>>; USERS] = const { [const { Cell::new(None) }; USERS] };
 }
 
 /// Lends the memory out. A thread whose calls run beside another's, and a call inside another, should
@@ -210,7 +214,7 @@ pub fn with<T>(user: User, work: impl FnOnce(&mut Scratch) -> T) -> T {
     // back for theirs.
     // SAFETY: it came out of a box, and nobody else has it before it is given back below.
     let block = unsafe { &mut (*lent).block };
-    if block.exceeds && matches!(user, User::Schedule) {
+    if block.exceeds && !matches!(user, User::Node) {
         block.shrink(promised(user).last().copied().unwrap_or(0));
     }
     let null = null_mut();

@@ -517,7 +517,61 @@ static void gathered_unevenly(MPI_Comm comm, int count) {
     free(wide);
 }
 
-static void exchanged_unevenly(MPI_Comm comm, int count) {
+typedef int Exchange(const void *, const int *, const int *, MPI_Datatype, void *, const int *, const int *, MPI_Datatype,
+                     MPI_Comm);
+
+/* Places in bytes, and a type for each rank: another one of nothing. */
+static void apart(const int *counts, const int *places, MPI_Datatype type, int *bytes, MPI_Datatype *types) {
+    MPI_Aint lower, extent;
+    MPI_Type_get_extent(type, &lower, &extent);
+    for (int r = 0; r < size; r++) {
+        bytes[r] = places[r] * (int)extent;
+        types[r] = counts[r] ? type : MPI_CHAR;
+    }
+}
+
+/* An alltoallv as an alltoallw. */
+static int by_types(const void *send, const int *sent, const int *from, MPI_Datatype send_type, void *recv, const int *got,
+                    const int *to, MPI_Datatype recv_type, MPI_Comm comm) {
+    int at[2][64];
+    MPI_Datatype types[2][64];
+    apart(sent, from, send_type, at[0], types[0]);
+    apart(got, to, recv_type, at[1], types[1]);
+    return MPI_Alltoallw(send, sent, at[0], types[0], recv, got, at[1], types[1], comm);
+}
+
+/* Blocks that grow and shrink from call to call, so that they are longer or shorter than what the ranks last agreed on; of
+ * every third pair there is none. */
+static void exchanged_changing(MPI_Comm comm, Exchange *exchange) {
+    static const int lengths[] = {3, 3, 40, 1, 0, 500, 500, 500, 2, 3000, 7, 7, 7};
+    int counts[2][64], places[2][64];
+    for (int turn = 0; turn < (int)(sizeof lengths / sizeof *lengths); turn++) {
+        int all[2] = {0, 0}, ok = 1;
+        for (int r = 0; r < size; r++) {
+            int pairs[2][2] = {{rank, r}, {r, rank}};
+            for (int side = 0; side < 2; side++) {
+                int from = pairs[side][0], to = pairs[side][1];
+                counts[side][r] = (from + 2 * to + turn) % 3 ? lengths[turn] * (1 + (3 * from + to) % 5) : 0;
+                places[side][r] = all[side] + 1;
+                all[side] += counts[side][r] + 2;
+            }
+        }
+        long *a = fresh(sizeof(long) * (size_t)all[0]), *b = fresh(sizeof(long) * (size_t)all[1]), untouched;
+        memset(&untouched, HOLE, sizeof untouched);
+        for (int r = 0; r < size; r++)
+            for (int i = 0; i < counts[0][r]; i++) a[places[0][r] + i] = value_of(rank, r, i + turn);
+        exchange(a, counts[0], places[0], MPI_LONG, b, counts[1], places[1], MPI_LONG, comm);
+        for (int r = 0; r < size; r++) {
+            for (int i = 0; i < counts[1][r]; i++) ok &= b[places[1][r] + i] == value_of(r, rank, i + turn);
+            ok &= b[places[1][r] - 1] == untouched && b[places[1][r] + counts[1][r]] == untouched;
+        }
+        check(ok, "alltoallv or alltoallw of changing blocks", lengths[turn]);
+        free(a);
+        free(b);
+    }
+}
+
+static void exchanged_unevenly(MPI_Comm comm, int count, Exchange *exchange) {
     int sent[64], from[64], got[64], to[64], at = 0;
     MPI_Datatype backward = backward_type(count);
     for (int r = size - 1; r >= 0; at += sent[r--] + 1) sent[r] = uneven_count(rank, r, count), from[r] = at;
@@ -529,13 +583,13 @@ static void exchanged_unevenly(MPI_Comm comm, int count) {
     memset(&untouched, HOLE, sizeof untouched);
     for (int r = 0; r < size; r++)
         for (int i = 0; i < sent[r]; i++) a[from[r] + i] = value_of(rank, r, i);
-    MPI_Alltoallv(a, sent, from, MPI_LONG, b, got, to, MPI_LONG, comm);
+    exchange(a, sent, from, MPI_LONG, b, got, to, MPI_LONG, comm);
     int ok = 1, whole = 1;
     for (int r = 0; r < size; r++) {
         for (int i = 0; i < got[r]; i++) ok &= b[to[r] + i] == value_of(r, rank, i);
         ok &= b[to[r] + got[r]] == untouched;
     }
-    check(ok, "alltoallv", count);
+    check(ok, "alltoallv or alltoallw", count);
     /* Of two types: whole blocks, but between ranks of which both are odd. */
     long *plain = fresh(sizeof(long) * (size_t)count * (size_t)size);
     for (int r = 0; r < size; r++) {
@@ -545,16 +599,16 @@ static void exchanged_unevenly(MPI_Comm comm, int count) {
         to[r] = r * count;
         for (int i = 0; i < count; i++) WIDE(r, i) = value_of(rank, r, i + 5);
     }
-    MPI_Alltoallv(origin, sent, from, backward, plain, got, to, MPI_LONG, comm);
+    exchange(origin, sent, from, backward, plain, got, to, MPI_LONG, comm);
     for (int r = 0; r < size; r++)
         for (int i = 0; i < got[r]; i++) ok &= plain[to[r] + i] == value_of(r, rank, i + 5);
-    check(ok, "alltoallv out of a derived type", count);
+    check(ok, "alltoallv or alltoallw out of a derived type", count);
     for (int r = 0; r < size; r++)
         for (int i = 0; i < count; i++) plain[to[r] + i] = value_of(rank, r, i + 6);
-    MPI_Alltoallv(plain, got, to, MPI_LONG, origin, sent, from, backward, comm);
+    exchange(plain, got, to, MPI_LONG, origin, sent, from, backward, comm);
     for (int r = 0; r < size; r++)
         for (int i = 0; i < got[r]; i++) ok &= WIDE(r, i) == value_of(r, rank, i + 6), whole &= UNTOUCHED(r, i);
-    check(ok && whole, "alltoallv into a derived type", count);
+    check(ok && whole, "alltoallv or alltoallw into a derived type", count);
     MPI_Type_free(&backward);
     free(plain);
     free(a);
@@ -636,11 +690,14 @@ int main(int argc, char **argv) {
             if (is_forced("gather") || is_forced("scatter")) rooted(comm, count);
             if (count > 0) {
                 if (is_forced("allgatherv") || is_forced("gatherv") || is_forced("scatterv")) gathered_unevenly(comm, count);
-                if (is_forced("alltoallv")) exchanged_unevenly(comm, count);
+                if (is_forced("alltoallv")) exchanged_unevenly(comm, count, MPI_Alltoallv);
+                if (is_forced("alltoallw")) exchanged_unevenly(comm, count, by_types);
                 if (is_forced("reduce_scatter")) reduced_unevenly(comm, count);
             }
             if (sums || is_forced("barrier")) barriers(comm);
         }
+        if (is_forced("alltoallv")) exchanged_changing(comm, MPI_Alltoallv);
+        if (is_forced("alltoallw")) exchanged_changing(comm, by_types);
     }
     MPI_Comm_free(&turned);
     int all;

@@ -119,12 +119,14 @@ on_each_library! {
         // As many samples as come before measured times take part: the first review is that of two variants, behind
         // their third sample.
         let samples_each = 3;
+        // Calls before ranks have agreed on the size of those whose counts each knows for itself.
+        const UNSIZED: u64 = 1;
         let calls_each = (samples_each - 1) * (WARMUPS + 1) + 1;
         let n_ranks = if mpi == Mpi::OpenMpi { 4 } else { 2 };
         let db = folder();
         let outcome = exploring(mpi, n_ranks, db.path(), SEED)
             .env("COLLTUNE_SETUP_AFTER", "1")
-            .run("draws", &["80", &calls_each.to_string(), &COUNT.to_string(), "ready"]);
+            .run("draws", &["80", &(calls_each + UNSIZED).to_string(), &COUNT.to_string(), "ready"]);
         outcome.succeeds().prints("ok\n").is_silent();
         let log = read_log(&db.path().join("log"), n_ranks);
         let model = Model::initial(&Settings::default(), mpi.library(), "any");
@@ -134,7 +136,12 @@ on_each_library! {
                 MessageSize::Nothing => 0,
                 MessageSize::Message | MessageSize::Block => 8 * COUNT,
             };
-            let calls: Vec<_> = log[0].iter().filter(|call| call.collective == collective.name() && call.sampled && call.bytes == bytes).collect();
+            let of_each = log[0].chunk_by(|a, b| a.comm == b.comm).flat_map(|calls| {
+                let of_size = calls.iter().filter(|call| call.collective == collective.name() && call.bytes == bytes);
+                of_size.take(calls_each as usize)
+            });
+            let all: Vec<_> = of_each.collect();
+            let calls: Vec<_> = all.iter().filter(|call| call.sampled).collect();
             let cells = CellsBySize::new(&model, collective, layout);
             let cell = &model.cells[cells.cells()[cells.position(bytes).unwrap()] as usize];
             let (drawn, expected) = expected_shares(mpi, collective, cell, n_ranks, bytes);
@@ -145,7 +152,6 @@ on_each_library! {
                 continue;
             }
             assert!(expected.len() > 1, "{collective}: nothing to draw from");
-            let all: Vec<_> = log[0].iter().filter(|call| call.collective == collective.name() && call.bytes == bytes).collect();
             let takes = all.chunk_by(|a, b| a.comm == b.comm).flat_map(|calls| {
                 let (first, rest) = calls.split_at(1);
                 std::iter::once(first).chain(rest.chunks(period as usize))

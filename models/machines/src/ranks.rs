@@ -160,7 +160,8 @@ fn decided(
             Decision::Default
             | Decision::NoMemory
             | Decision::Unobserved(_)
-            | Decision::Heed(_) => return None,
+            | Decision::Heed(_)
+            | Decision::Measure(_) => return None,
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::ffi::{c_int, c_void};
 
 use super::Side;
-use crate::abi::{Aint, Datatype};
+#[cfg(mpi = "openmpi")]
+use crate::abi::Handle;
+use crate::abi::{Aint, Datatype, HANDLE_BYTES, NO_HANDLE, handle_at};
 
 /// The application's numbers, one for each rank.
 #[derive(Clone, Copy)]
@@ -12,13 +14,44 @@ pub enum List {
     Longs(*const i64),
 }
 
-/// Blocks of one buffer, each with its count and its place, which is counted in extents of the type.
+/// Blocks of one buffer, each with its count and its place.
 #[derive(Clone, Copy)]
 pub struct Listed {
     pub start: *mut c_void,
     pub counts: List,
+    /// Counted in extents of the type; in bytes where each block has a type of its own.
     pub places: List,
-    pub datatype: Datatype,
+    pub types: Types,
+}
+
+/// The types of blocks.
+#[derive(Clone, Copy)]
+pub enum Types {
+    /// One for all.
+    One(Datatype),
+    /// One for each rank, as handles stand in memory.
+    Each(*const c_void),
+    /// The same as Fortran's handles, and what turns one into C's.
+    #[cfg(mpi = "openmpi")]
+    EachOfFortran(*const c_int, FromFortran),
+}
+
+/// The parameter is an `int`, or wider where an INTEGER has eight bytes: a whole register serves both.
+#[cfg(mpi = "openmpi")]
+pub type FromFortran = unsafe extern "C-unwind" fn(i64) -> Handle;
+
+/// The blocks of an alltoallw.
+#[inline(always)]
+pub fn typed<N, P>(
+    start: *const c_void,
+    counts: *const N,
+    places: *const P,
+    types: *const c_void,
+) -> Listed {
+    Listed {
+        types: Types::Each(types),
+        ..Listed::new(start, counts, places, NO_HANDLE)
+    }
 }
 
 impl Listed {
@@ -33,7 +66,7 @@ impl Listed {
             start: start.cast_mut(),
             counts: List::of(counts),
             places: List::of(places),
-            datatype,
+            types: Types::One(datatype),
         }
     }
 }
@@ -42,9 +75,9 @@ impl Listed {
 #[derive(Clone, Copy)]
 pub struct Located {
     pub listed: Listed,
-    /// Bytes from one element to the next.
+    /// Bytes from one place to the next.
     pub stride: Aint,
-    /// Whether blocks are the packed bytes of their elements.
+    /// Whether all blocks are the packed bytes of their elements.
     pub plain: bool,
 }
 
@@ -74,10 +107,11 @@ impl Located {
             start,
             counts,
             places,
-            datatype,
+            types,
         } = self.listed;
-        // SAFETY: both lists have a number for that rank, as the caller promises.
-        let (place, count) = unsafe { (places.at(rank), counts.at(rank)) };
+        // SAFETY: all lists have a number for that rank, as the caller promises.
+        let (place, count, datatype) =
+            unsafe { (places.at(rank), counts.at(rank), types.at(rank)) };
         let distance = (place as Aint).wrapping_mul(self.stride);
         Side {
             start: start.wrapping_byte_offset(distance),
@@ -106,6 +140,42 @@ impl Located {
         }
         let distance = (first.unwrap_or(0) as Aint).wrapping_mul(self.stride);
         Some(self.listed.start.wrapping_byte_offset(distance))
+    }
+}
+
+impl Types {
+    /// That of a rank's block.
+    ///
+    /// # Safety
+    /// There is one for that rank.
+    #[inline]
+    pub unsafe fn at(self, rank: usize) -> Datatype {
+        // SAFETY: a list has a type for that rank, as the caller promises; the function takes any handle of Fortran's.
+        unsafe {
+            match self {
+                Types::One(datatype) => datatype,
+                Types::Each(list) => handle_at(list.byte_add(rank * HANDLE_BYTES)),
+                #[cfg(mpi = "openmpi")]
+                Types::EachOfFortran(list, convert) => convert(list.add(rank).read().into()),
+            }
+        }
+    }
+
+    /// The type of all blocks, where there is one.
+    pub fn one(self) -> Option<Datatype> {
+        match self {
+            Types::One(datatype) => Some(datatype),
+            _ => None,
+        }
+    }
+
+    pub fn is_null(self) -> bool {
+        match self {
+            Types::One(_) => false,
+            Types::Each(list) => list.is_null(),
+            #[cfg(mpi = "openmpi")]
+            Types::EachOfFortran(list, _) => list.is_null(),
+        }
     }
 }
 

@@ -44,17 +44,50 @@ impl World {
         if listed.counts.is_null() || listed.places.is_null() {
             return None;
         }
-        self.memory(listed.start, 0, listed.datatype)?;
+        let datatype = listed.types.one()?;
+        self.memory(listed.start, 0, datatype)?;
         Some(Located {
             listed,
-            stride: self.stride(listed.datatype)?,
-            plain: self.types.get(listed.datatype).is_some(),
+            stride: self.stride(datatype)?,
+            plain: self.types.get(datatype).is_some(),
+        })
+    }
+
+    /// The same of blocks that have each a type of its own, and places in bytes.
+    fn located_apart(&self, listed: Listed, n_ranks: usize) -> Option<Located> {
+        let Listed { counts, types, .. } = listed;
+        let is_nowhere = counts.is_null() || listed.places.is_null() || types.is_null();
+        if is_nowhere || is_in_place(listed.start) {
+            return None;
+        }
+        let (mut plain, mut last) = (true, None);
+        for rank in 0..n_ranks {
+            // SAFETY: MPI asks for a count and a type for each rank.
+            let (count, datatype) = unsafe { (counts.at(rank), types.at(rank)) };
+            if count == 0 || last == Some(datatype) {
+                continue;
+            }
+            last = Some(datatype);
+            if self.types.get(datatype).is_none() {
+                plain = false;
+                if !self.is_usable(datatype) {
+                    return None;
+                }
+            }
+        }
+        Some(Located {
+            listed,
+            stride: 1,
+            plain,
         })
     }
 
     /// The same with blocks whose lengths this rank alone knows.
     pub fn blocks(&self, listed: Listed, n_ranks: usize) -> Option<Located> {
-        let located = self.located(listed)?;
+        let located = match listed.types.one() {
+            Some(_) => self.located(listed)?,
+            None => self.located_apart(listed, n_ranks)?,
+        };
         // SAFETY: MPI asks for a count and a place for each rank.
         let (count, may_hold) = unsafe { (listed.counts.sum(n_ranks)?, located.may_hold(n_ranks)) };
         (may_hold && i64::try_from(count).is_ok()).then_some(located)

@@ -77,7 +77,7 @@ pub fn all_blocks(world: &World, view: &mut View, send: Side, recv: Side) -> Opt
 
 pub fn allgatherv(world: &World, view: &mut View, send: Side, recv: Listed) -> Option<()> {
     let (rank, n) = (view.members.rank, view.members.n_ranks);
-    let units = world.type_bytes(recv.datatype)?;
+    let units = world.type_bytes(recv.types.one()?)?;
     // SAFETY: MPI asks for a count for each rank.
     let (all, before, count) = unsafe {
         let all = recv.counts.sum(n)?.checked_mul(units)?;
@@ -120,7 +120,7 @@ pub fn allgatherv(world: &World, view: &mut View, send: Side, recv: Listed) -> O
     Some(())
 }
 
-/// Gatherv, scatterv and alltoallv, whose counts each rank knows for itself: blocks lie where the application has
+/// Gatherv, scatterv, alltoallv and alltoallw, whose counts each rank knows for itself: blocks lie where the application has
 /// them.
 pub fn uneven(world: &World, view: &mut View, send: UnevenSide, recv: UnevenSide) -> Option<()> {
     let (is_root, before) = (view.is_root(), Before::Nothing);

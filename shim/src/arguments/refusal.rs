@@ -38,10 +38,6 @@ impl Arguments {
                 Arguments::Uneven { send, recv, root } => {
                     is_refused_list(world, collective, (send, recv), (comm, n_ranks, root))
                 }
-                Arguments::Types { recv, received, .. } => {
-                    let count = || total(received, n_ranks);
-                    received.is_null() || is_into_place(recv, count)
-                }
                 Arguments::Nothing => false,
             }
     }
@@ -79,21 +75,26 @@ impl Arguments {
                 _ => [sent(send.start, send.datatype), Some(recv.datatype)],
             },
             Arguments::Uneven { send, recv, .. } => match (send, recv) {
-                (One(send), Each(recv)) if collective == Collective::Allgatherv => {
-                    [sent(send.start, send.datatype), strict(recv.datatype)]
-                }
+                (One(send), Each(recv)) if collective == Collective::Allgatherv => [
+                    sent(send.start, send.datatype),
+                    recv.types.one().and_then(strict),
+                ],
                 (One(send), Each(recv)) => [
                     sent(send.start, send.datatype),
-                    strict(recv.datatype).filter(|_| is_root()),
+                    recv.types.one().and_then(strict).filter(|_| is_root()),
                 ],
                 (Each(send), One(recv)) => [
                     sent(recv.start, recv.datatype).and_then(strict),
-                    Some(send.datatype).filter(|_| is_root()),
+                    send.types.one().filter(|_| is_root()),
                 ],
-                (Each(send), Each(recv)) => [sent(send.start, send.datatype), Some(recv.datatype)],
+                // Only the library looks through lists of types.
+                (Each(send), Each(recv)) => [
+                    send.types.one().filter(|_| !is_in_place(send.start)),
+                    recv.types.one(),
+                ],
                 (One(_), One(_)) => [None, None],
             },
-            Arguments::Types { .. } | Arguments::Nothing => [None, None],
+            Arguments::Nothing => [None, None],
         };
         types
             .into_iter()
@@ -147,7 +148,10 @@ fn is_refused_list(
     let (own, all) = match sides {
         (_, Each(recv)) if collective == Collective::Allgatherv => {
             let count = total(recv.counts, n_ranks);
-            let is_no_type = world.is_no_type(recv.datatype);
+            let is_no_type = recv
+                .types
+                .one()
+                .is_none_or(|datatype| world.is_no_type(datatype));
             return count < 0 || is_no_type || is_into_place(recv.start, || count);
         }
         (Each(_), Each(recv)) => {
@@ -158,10 +162,13 @@ fn is_refused_list(
         (Each(send), One(recv)) => (recv, send),
         (One(_), One(_)) => return false,
     };
+    let Some(datatype) = all.types.one() else {
+        return false;
+    };
     let whole = Side {
         start: all.start,
         count: own.count,
-        datatype: all.datatype,
+        datatype,
     };
     is_own_block(world, (comm, root), own, whole, |rank| own_place(all, rank))
 }

@@ -20,17 +20,11 @@ pub enum Arguments {
         recv: Side,
         root: c_int,
     },
-    /// Allgatherv, alltoallv, gatherv and scatterv.
+    /// Allgatherv, alltoallv, alltoallw, gatherv and scatterv.
     Uneven {
         send: UnevenSide,
         recv: UnevenSide,
         root: c_int,
-    },
-    /// Alltoallw, which the library alone runs.
-    Types {
-        send: *const c_void,
-        recv: *mut c_void,
-        received: List,
     },
     /// The barrier.
     Nothing,
@@ -117,7 +111,7 @@ impl Arguments {
             | Arguments::Bcast { root, .. }
             | Arguments::Blocks { root, .. }
             | Arguments::Uneven { root, .. } => root,
-            Arguments::Types { .. } | Arguments::Nothing => 0,
+            Arguments::Nothing => 0,
         }
     }
 }

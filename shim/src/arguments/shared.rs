@@ -6,6 +6,7 @@ use std::ffi::c_void;
 use colltune_core::catalogue::Own;
 use colltune_core::classify::Layout;
 use colltune_core::collective::Collective;
+use colltune_core::decide::Blocks;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::rooms::Class;
 
@@ -109,15 +110,15 @@ impl Arguments {
                 ..
             } if collective == Collective::Allgatherv => {
                 // In bytes the counts are the same on all ranks.
-                let all = of(total(recv.counts, n_ranks), recv.datatype);
+                let type_bytes = recv.types.one().and_then(|one| world.type_bytes(one));
+                let count = total(recv.counts, n_ranks);
+                let all = SharedCall::of_elements(collective, count, type_bytes);
                 SharedCall {
                     bytes: all.bytes / u64::from(n_ranks.max(1)),
                     ..all
                 }
             }
-            Arguments::Uneven { .. } | Arguments::Types { .. } | Arguments::Nothing => {
-                SharedCall::without_size(collective)
-            }
+            Arguments::Uneven { .. } | Arguments::Nothing => SharedCall::without_size(collective),
         }
     }
 
@@ -140,6 +141,43 @@ impl Arguments {
         }
     }
 
+    /// The blocks that this rank receives, where each rank knows its own counts alone. The arguments are right.
+    pub fn own_blocks(&self, world: &World, n_ranks: u32) -> Blocks {
+        let bytes = |side: Side| {
+            let bytes = world.type_bytes(side.datatype).unwrap_or(0);
+            u64::try_from(side.count).unwrap_or(0).saturating_mul(bytes)
+        };
+        let Arguments::Uneven {
+            recv: UnevenSide::Each(listed),
+            ..
+        } = *self
+        else {
+            return Blocks::default();
+        };
+        if listed.counts.is_null() || listed.types.is_null() {
+            return Blocks::default();
+        }
+        let (mut all, mut longest) = (0u64, 0);
+        for rank in 0..n_ranks as usize {
+            // SAFETY: MPI asks for a count and a type for each rank.
+            let (count, datatype) = unsafe { (listed.counts.at(rank), listed.types.at(rank)) };
+            if count > 0 {
+                let start = listed.start;
+                let block = bytes(Side {
+                    start,
+                    count,
+                    datatype,
+                });
+                all = all.saturating_add(block);
+                longest = longest.max(block);
+            }
+        }
+        Blocks {
+            mean: all.div_ceil(n_ranks.max(1).into()),
+            longest,
+        }
+    }
+
     /// The send buffer; null where there is none.
     fn sent(&self) -> *const c_void {
         match *self {
@@ -153,7 +191,6 @@ impl Arguments {
                 send: UnevenSide::Each(send),
                 ..
             } => send.start,
-            Arguments::Types { send, .. } => send,
             Arguments::Bcast { .. } | Arguments::Nothing => std::ptr::null(),
         }
     }

@@ -166,7 +166,8 @@ pub struct View {
     pub members: Members,
     pub root: usize,
     pub unit: Unit,
-    /// Units of one block; of uneven ones, of this rank's.
+    /// Units of one block; of uneven ones, of this rank's; of those that each rank counts for itself, of the longest that
+    /// is padded.
     pub block: u64,
     /// The blocks' lengths, where they differ.
     pub uneven: Option<Uneven>,
@@ -212,8 +213,7 @@ impl View {
     /// Whether each rank knows the lengths of its own blocks alone.
     #[inline]
     pub fn has_own_counts(&self) -> bool {
-        use Collective::{Alltoallv, Gatherv, Scatterv};
-        matches!(self.collective, Alltoallv | Gatherv | Scatterv)
+        self.collective.has_own_counts()
     }
 
     /// The bytes of a packed unit: a fact that all ranks share.

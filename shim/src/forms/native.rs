@@ -35,9 +35,6 @@ pub unsafe fn run<N: Number>(
             Arguments::Blocks { send, recv, .. } if is_int => {
                 steer::blocks_as_bytes(world, collective, (send, recv), comm)
             }
-            Arguments::Types { .. } => {
-                unreachable!("the library has no algorithm of its own to choose for an alltoallw")
-            }
             _ => None,
         }
     };

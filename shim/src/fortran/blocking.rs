@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use colltune_core::collective::Collective;
 
-use super::conversion::{Conversion, in_c};
+use super::conversion::{Conversion, in_c, typed};
 use super::parameter::{Counts, Elements, In, Operation, Out, Places, Root, Type, Types};
 use super::{Default, Integer};
 use crate::abi::Comm;

@@ -4,11 +4,9 @@ use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
 use super::parameter::{Buffer, Integer};
-use crate::abi::{self, Handle};
+use crate::abi::{self, Handle, NO_HANDLE};
+use crate::arguments::lists::{FromFortran, Listed, Types};
 use crate::library::{addresses_in, find};
-
-/// The parameter is an `int`, or wider where an INTEGER has eight bytes: a whole register serves both.
-type FromFortran = unsafe extern "C-unwind" fn(i64) -> Handle;
 
 /// What turns Fortran's arguments into C's.
 pub struct Conversion {
@@ -74,6 +72,23 @@ fn common_blocks(name: &CStr) -> Vec<usize> {
     private.map(|address| address as usize).collect()
 }
 
+/// The blocks of an alltoallw, whose types are Fortran's handles.
+pub(super) fn typed<N, P>(
+    start: *const c_void,
+    counts: *const N,
+    places: *const P,
+    types: *const c_void,
+) -> Listed {
+    let types = match Conversion::find() {
+        Some(conversion) => Types::EachOfFortran(types.cast(), conversion.datatype),
+        None => Types::Each(std::ptr::null()),
+    };
+    Listed {
+        types,
+        ..Listed::new(start, counts, places, NO_HANDLE)
+    }
+}
+
 /// One argument as C has it. What is no type or operation becomes null, which is refused where it is looked at. Counts
 /// and places have a meaning at a root alone, and are nowhere read elsewhere.
 macro_rules! in_c {
@@ -101,9 +116,9 @@ macro_rules! in_c {
     ($by:ident, Operation $argument:ident) => {
         ($by.op)((*$argument).into())
     };
-    // Nobody asks for them: an alltoallw is the library's alone.
+    // Turned one by one, where they are wanted.
     ($by:ident, Types $argument:ident) => {
-        std::ptr::null::<std::ffi::c_void>()
+        $argument.cast::<std::ffi::c_void>()
     };
 }
 pub(super) use in_c;

@@ -61,7 +61,7 @@ mod with_buffers {
     use crate::arguments::lists::{List, Listed};
     use crate::arguments::{Counted, Side};
     use crate::arguments::{UnevenSide::Each, UnevenSide::One, blocks, reduction, uneven};
-    use crate::fortran::conversion::{Conversion, in_c};
+    use crate::fortran::conversion::{Conversion, in_c, typed};
     use crate::fortran::parameter::{
         Counts, Elements, In, Operation, Out, Places, Root, Type, Types,
     };

@@ -10,7 +10,7 @@ use super::{ABSENT, In, Out, Root, Types, next_function};
 #[cfg(not(mpi = "openmpi"))]
 use crate::abi::Count;
 use crate::abi::{Comm, Datatype as Type, Info, Op as Operation, Request, request_bits};
-use crate::arguments::lists::{List, Listed};
+use crate::arguments::lists::{List, Listed, typed};
 use crate::arguments::{Arguments, Counted, Side};
 use crate::arguments::{UnevenSide::Each, UnevenSide::One, blocks, reduction, uneven};
 use crate::names::{in_manner, with_buffers, without_buffers};

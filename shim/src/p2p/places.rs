@@ -327,7 +327,9 @@ impl ScheduledCall<'_> {
             // It is nowhere on this rank, or lies where it goes.
             _ => self.endpoint.bytes(std::ptr::null_mut(), 0),
         };
-        let is_empty = self.endpoint.world.type_bytes(block.datatype) == Some(0);
+        // Nobody need name a type of nothing.
+        let is_empty =
+            block.count == 0 || self.endpoint.world.type_bytes(block.datatype) == Some(0);
         Typed {
             count: if is_empty { 0 } else { block.count },
             ..block
@@ -343,24 +345,9 @@ impl ScheduledCall<'_> {
         // SAFETY: the caller promises spans of this call, which are as long as the view says.
         unsafe {
             match self.has_own_counts {
-                true => self.copy_block(from, to),
+                true => self.endpoint.copy_block(from, to),
                 false => self.copy(from.start, to.start, from.count),
             }
-        }
-    }
-
-    unsafe fn copy_block(&self, from: Typed, to: Typed) -> Result<(), c_int> {
-        let types = &self.endpoint.world.types;
-        match (types.get(from.datatype), types.get(to.datatype)) {
-            _ if from.count == 0 => Ok(()),
-            (Some(facts), Some(_)) => {
-                let bytes = from.count as usize * facts.size as usize;
-                // SAFETY: elements without holes are their bytes, equally many on both sides.
-                unsafe { std::ptr::copy(from.start, to.start, bytes) };
-                Ok(())
-            }
-            // SAFETY: both blocks are the application's.
-            _ => unsafe { self.endpoint.message_to_self(from, to) },
         }
     }
 

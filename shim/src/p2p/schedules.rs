@@ -15,7 +15,7 @@ use colltune_core::decide::rooms::Rooms;
 use super::channel::{Channel, OpenChannel};
 use crate::arguments::{Members, View};
 use crate::limits::Reservation;
-use crate::scratch::{Demand, Promise, User};
+use crate::scratch::{Demand, Promise, USERS, User};
 use crate::world::World;
 
 /// What a rank's calls of a class need of a schedule: scratch memory, and a program of so many bytes.
@@ -37,8 +37,8 @@ pub struct Schedules {
     pub(super) programs: Programs,
     /// Whether a call is under way; still so behind one that was left by a longjmp.
     under_way: Rc<Cell<bool>>,
-    /// Scratch memory of schedules and compositions, and of what runs on the nodes.
-    pub(super) room: [Promise; 2],
+    /// Scratch memory of schedules, of what runs on the nodes, and of padded blocks.
+    pub(super) room: [Promise; USERS],
 }
 
 impl Default for Schedules {
@@ -50,7 +50,7 @@ impl Default for Schedules {
             closed: false,
             programs: Programs::default(),
             under_way: Rc::default(),
-            room: [User::Schedule, User::Node].map(Promise::to),
+            room: [User::Schedule, User::Node, User::Padded].map(Promise::to),
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::gap::Sample;
 use crate::limits::Reservation;
 use crate::node::Repeat;
 use crate::own::{self, OwnCall};
+use crate::padded;
 use crate::private;
 use crate::world::World;
 
@@ -73,6 +74,15 @@ impl Drop for Sampled<'_> {
 }
 
 impl Tuner {
+    /// Keeps in mind how long this rank's blocks are, where the ranks go by that in later calls.
+    #[inline(always)]
+    pub fn see_blocks(&self, state: &mut State, collective: Collective, arguments: &Arguments) {
+        if state.decider.wants_blocks(collective) {
+            let blocks = arguments.own_blocks(self, state.n_ranks);
+            state.decider.see_blocks(collective, blocks);
+        }
+    }
+
     /// Does what was decided about a call, which has been counted.
     pub fn carry_out(
         &self,
@@ -94,6 +104,7 @@ impl Tuner {
             return self.run_refused(found, call, decision, ways);
         }
         let (chosen, under_way) = self.agree_on_choice(state, call, *decision, ways);
+        self.see_blocks(state, collective, arguments);
         match chosen {
             Some(chosen) => self.run_chosen(found, call, &chosen, (ways, under_way)),
             None => self.run_default(found, call, (ways.default, under_way)),
@@ -138,6 +149,11 @@ impl Tuner {
                     decision
                 }
                 Decision::Heed(heeded) => self.heed(state, heeded, (call, &details)),
+                Decision::Measure(measured) => {
+                    // It may be the first.
+                    self.see_blocks(state, call.collective, &ways.arguments);
+                    self.measure(state, measured, (call, &details))
+                }
                 Decision::NoMemory => {
                     self.end(&state.decider.impasse(call.collective, Reason::NoMemory))
                 }
@@ -391,13 +407,18 @@ impl Tuner {
         arguments: &Arguments,
         view: &'a mut Option<View>,
     ) -> Option<OwnCall<'a>> {
-        let own = self.rules.variant(call.collective, variant).own?;
+        let SharedCall { collective, bytes } = call;
+        let own = self.rules.variant(collective, variant).own?;
         let members = state.members();
-        let variant = self.listed(call.collective, variant);
+        let variant = self.listed(collective, variant);
+        let block = match padded::is_padded(own, collective) {
+            true => padded::longest(bytes, state.decider.longest_block(collective)),
+            false => bytes,
+        };
         Some(OwnCall {
             own,
-            class: arguments.class(self, own, (variant, call.bytes), state.layout()),
-            view: arguments.view(self, (call.collective, call.bytes), members, view),
+            class: arguments.class(self, own, (variant, block), state.layout()),
+            view: arguments.view(self, (collective, bytes, block), members, view),
         })
     }
 

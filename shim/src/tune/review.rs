@@ -6,7 +6,7 @@ use colltune_core::collective::Collective;
 use colltune_core::decide::agreed::Possible;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::{
-    AfterSample, Choice, Chosen, Decider, Decision, Heeded, Switch, Timing, UnderWay,
+    AfterSample, Choice, Chosen, Decider, Decision, Heeded, Measured, Switch, Timing, UnderWay,
 };
 use colltune_core::record::CallTimes;
 
@@ -107,6 +107,23 @@ impl Tuner {
         if state.decider.agreed().own_families == Possible::No {
             state.repeat = None;
         }
+    }
+
+    /// The members tell each other how long the blocks of the calls before were, of which each knows its own.
+    #[cold]
+    pub(super) fn measure(
+        &self,
+        state: &mut State,
+        measured: Measured,
+        of_call: (SharedCall, &dyn Fn() -> SharedDetails),
+    ) -> Decision {
+        let _agreement = self.spending.agreement();
+        let mut words = state.decider.block_words(measured);
+        if !self.largest(state.comm, &mut words) {
+            state.decider.stand_aside();
+            return Decision::Default;
+        }
+        state.decider.measure(&self.rules, measured, words, of_call)
     }
 
     /// Asks the other ranks whether the job was switched off, and decides on the call at which that is due. A

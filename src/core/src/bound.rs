@@ -169,7 +169,7 @@ fn between_nodes(
 ) -> Option<Load> {
     let here = u64::from(n_ranks / nodes.max(1)).max(1);
     // What one node has for another, or for all, of a collective that moves blocks.
-    let of_node = match collective {
+    let of_node = match collective.padded().unwrap_or(collective) {
         Collective::Allgather => bytes.saturating_mul(here),
         Collective::Alltoall => bytes.saturating_mul(here).saturating_mul(here),
         _ => bytes,

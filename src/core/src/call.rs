@@ -24,7 +24,7 @@ impl SharedCall {
         }
     }
 
-    /// A call whose size no rank knows of the others.
+    /// A call without a size, or of which no rank knows the others' yet.
     pub const fn without_size(collective: Collective) -> SharedCall {
         SharedCall {
             collective,

@@ -58,6 +58,26 @@ impl Collective {
         matches!(self, Bcast | Reduce | Gather | Gatherv | Scatter | Scatterv)
     }
 
+    /// Whether each rank knows its own counts alone.
+    pub const fn has_own_counts(self) -> bool {
+        use Collective::{Alltoallv, Alltoallw, Gatherv, Scatterv};
+        matches!(self, Gatherv | Scatterv | Alltoallv | Alltoallw)
+    }
+
+    /// The collective with equal blocks whose algorithms may carry the blocks of this one, each padded to one length.
+    pub const fn padded(self) -> Option<Collective> {
+        match self {
+            Collective::Alltoallv | Collective::Alltoallw => Some(Collective::Alltoall),
+            _ => None,
+        }
+    }
+
+    /// Whether the size of a call is what the ranks agreed on of earlier ones. Where there is a root they do not: a rank may
+    /// leave such a call before the others come, and must not wait for one whose call the library refuses.
+    pub const fn agrees_on_size(self) -> bool {
+        self.padded().is_some()
+    }
+
     /// What the bytes of a call count.
     pub const fn size(self) -> MessageSize {
         match self {
@@ -72,12 +92,12 @@ impl Collective {
             | Collective::Allgatherv
             | Collective::Alltoall
             | Collective::Gather
-            | Collective::Scatter => MessageSize::Block,
-            Collective::Barrier
-            | Collective::Gatherv
-            | Collective::Scatterv
+            | Collective::Scatter
             | Collective::Alltoallv
-            | Collective::Alltoallw => MessageSize::Nothing,
+            | Collective::Alltoallw => MessageSize::Block,
+            Collective::Barrier | Collective::Gatherv | Collective::Scatterv => {
+                MessageSize::Nothing
+            }
         }
     }
 }

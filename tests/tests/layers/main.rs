@@ -92,7 +92,7 @@ const SHIM_LAYERS: [(&str, &[&str]); 7] = [
         "job and arguments",
         &["account", "arguments", "handshake", "members", "names"],
     ),
-    ("families", &["node", "p2p", "steer"]),
+    ("families", &["node", "p2p", "padded", "steer"]),
     (
         "communicators",
         &["communicator", "context", "lever", "own"],

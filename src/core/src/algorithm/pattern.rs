@@ -52,7 +52,9 @@ impl Pattern {
             Collective::Allreduce => Pattern::Allreduce,
             Collective::Bcast => Pattern::Bcast,
             Collective::Allgather | Collective::Allgatherv => Pattern::Allgather,
-            Collective::Alltoall | Collective::Alltoallv => Pattern::Alltoall,
+            Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw => {
+                Pattern::Alltoall
+            }
             Collective::Reduce => Pattern::Reduce,
             Collective::Gather | Collective::Gatherv => Pattern::Gather,
             Collective::Scatter | Collective::Scatterv => Pattern::Scatter,
@@ -60,17 +62,15 @@ impl Pattern {
             Collective::Scan => Pattern::Scan,
             Collective::Exscan => Pattern::Exscan,
             Collective::Barrier => Pattern::Barrier,
-            // Its blocks differ in type, too.
-            Collective::Alltoallw => return None,
         })
     }
 
     /// Whether the blocks of a collective may differ in length.
     pub const fn is_uneven(collective: Collective) -> bool {
-        use Collective::{Allgatherv, Alltoallv, Gatherv, ReduceScatter, Scatterv};
+        use Collective::{Allgatherv, Alltoallv, Alltoallw, Gatherv, ReduceScatter, Scatterv};
         matches!(
             collective,
-            Allgatherv | Alltoallv | Gatherv | ReduceScatter | Scatterv
+            Allgatherv | Alltoallv | Alltoallw | Gatherv | ReduceScatter | Scatterv
         )
     }
 

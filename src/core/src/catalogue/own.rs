@@ -25,7 +25,9 @@ fn p2p(collective: Collective) -> Vec<Variant> {
     let pattern = Pattern::of(collective);
     let rows = registry::ROWS.iter().enumerate();
     let fits = move |row: &Row| {
-        let lengths = row.lengths == Lengths::Any || !Pattern::is_uneven(collective);
+        let may_be_padded = collective.padded().is_some();
+        let lengths =
+            row.lengths == Lengths::Any || may_be_padded || !Pattern::is_uneven(collective);
         Some(row.pattern) == pattern && lengths
     };
     rows.filter(move |(_, row)| fits(row))
@@ -38,10 +40,10 @@ fn p2p(collective: Collective) -> Vec<Variant> {
 }
 
 fn scheduled(collective: Collective, place: usize, row: &Row, values: Values) -> Variant {
-    // Of a barrier, and where ranks know their own counts alone, all calls have 0 bytes.
+    // Of a barrier, and where ranks agree on no size, all calls have 0 bytes.
     let some = (collective.size() != MessageSize::Nothing).then_some(SomeBytes);
     // In place the blocks would have to be copied first, and no rank knows how much that is on others.
-    let apart = (collective == Collective::Alltoallv).then_some(NotInPlace);
+    let apart = collective.padded().map(|_| NotInPlace);
     let mut needs: Vec<Need> = some.into_iter().chain(apart).collect();
     needs.extend_from_slice(row.needs);
     needs.extend(
@@ -137,9 +139,10 @@ fn between_nodes(collective: Collective) -> Vec<Variant> {
 fn on_node(collective: Collective, algorithm: &str, own: OnNodes, needs: Vec<Need>) -> Variant {
     // A barrier has no bytes and is none the less for it.
     let some = (collective != Collective::Barrier).then_some(SomeBytes);
+    let apart = collective.padded().map(|_| NotInPlace);
     Variant {
         own: Some(Own::Node(own)),
-        needs: some.into_iter().chain(needs).collect(),
+        needs: some.into_iter().chain(apart).chain(needs).collect(),
         ..Variant::named(collective, VariantName::of(Family::Node, algorithm))
     }
 }

@@ -1,6 +1,6 @@
 //! One way to run one collective: what tells the library to, or what of ours runs it, and what it needs.
 
-use crate::algorithm::registry::Scheduled;
+use crate::algorithm::registry::{Lengths, Scheduled};
 use crate::collective::Collective;
 use crate::need::{Facts, Need, Unmet};
 use crate::node::on_nodes::{Crossing, OnNodes};
@@ -154,6 +154,14 @@ impl Own {
                 Some(Crossing::Schedule(own)) => own.row().is_alike_with_any_root(nodes),
                 _ => true,
             },
+        }
+    }
+
+    /// Whether it carries blocks of one length alone, to which others have to be padded.
+    pub fn needs_equal_blocks(&self) -> bool {
+        match self {
+            Own::Schedule(own) => own.row().lengths == Lengths::Equal,
+            Own::Node(_) => true,
         }
     }
 

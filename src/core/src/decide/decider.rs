@@ -15,10 +15,11 @@ use super::DEFAULT;
 use super::agreed::{Agreed, Membership, Origin, Possible};
 use super::call::{SharedCall, SharedDetails};
 use super::cell::CellState;
-use super::decision::{Chosen, Decision, Heeded, UnderWay};
+use super::decision::{Chosen, Decision, Heeded, Measured, UnderWay};
 use super::hopeless::Hopeless;
 use super::impasse::{Impasse, Reason};
 use super::rules::{Rules, SETUP_BYTES, Telling};
+use super::sizes::{BLOCK_WORDS, Blocks};
 use super::times::{FRESH_MAX, Words};
 use cells::Called;
 
@@ -281,15 +282,41 @@ impl Decider {
         let Some(cells) = self.cells.of_mut(call.collective) else {
             return Decision::Prepare;
         };
-        // A model may leave sizes out.
-        let Some(place) = cells.by_size.position(call.bytes) else {
-            return Decision::Default;
+        let place = cells.by_size.position(call.bytes);
+        let at = match place {
+            // A model may leave sizes out.
+            None => None,
+            Some(place) => {
+                let Some(cell) = cells.state_mut(place) else {
+                    return Decision::Prepare;
+                };
+                let index = cell.calls;
+                cell.calls = index + 1;
+                Some((place, index))
+            }
         };
-        let Some(cell) = cells.state_mut(place) else {
-            return Decision::Prepare;
-        };
-        let index = cell.calls;
-        cell.calls = index + 1;
+        if call.collective.agrees_on_size() && cells.sizes.count(self.calls) {
+            return Decision::Measure(Measured {
+                collective: call.collective,
+                at,
+            });
+        }
+        match at {
+            Some(at) => self.decide_at(rules, call, details, at),
+            None => Decision::Default,
+        }
+    }
+
+    /// Decides on a call that its cell has counted as number `index`.
+    #[inline(always)]
+    fn decide_at(
+        &mut self,
+        rules: &Rules,
+        call: SharedCall,
+        details: &dyn Fn() -> SharedDetails,
+        (place, index): (usize, u64),
+    ) -> Decision {
+        let cell = self.cells.cell(call.collective, place);
         if index < cell.quiet_until && cell.best == DEFAULT && rules.telling == Telling::Needed {
             return Decision::Default;
         }
@@ -301,6 +328,62 @@ impl Decider {
             });
         }
         self.choose(rules, call, details, (place, index))
+    }
+
+    /// The next call with the size that it goes by, where each rank knows its own counts alone.
+    #[inline(always)]
+    pub fn sized(&self, call: SharedCall) -> SharedCall {
+        if !call.collective.agrees_on_size() {
+            return call;
+        }
+        let cells = self.cells.of(call.collective);
+        let bytes = cells.map_or(0, |cells| cells.sizes.of_next().mean);
+        SharedCall { bytes, ..call }
+    }
+
+    /// The longest block that the ranks agreed on, of a present call of which each knows its own counts alone.
+    pub fn longest_block(&self, collective: Collective) -> u64 {
+        let cells = self.cells.of(collective);
+        cells.map_or(0, |cells| cells.sizes.of_present().longest)
+    }
+
+    /// Whether anybody wants to know of this rank's blocks in calls of a collective.
+    #[inline(always)]
+    pub fn wants_blocks(&self, collective: Collective) -> bool {
+        collective.agrees_on_size() && self.cells.of(collective).is_some()
+    }
+
+    /// Takes what this rank alone knows of a call.
+    pub fn see_blocks(&mut self, collective: Collective, blocks: Blocks) {
+        if let Some(cells) = self.cells.of_mut(collective) {
+            cells.sizes.see(blocks);
+        }
+    }
+
+    /// What this rank tells the others of the calls since they last agreed on their size.
+    #[cold]
+    pub fn block_words(&self, measured: Measured) -> [u64; BLOCK_WORDS] {
+        let cells = self.cells.of(measured.collective);
+        cells.map_or([0; BLOCK_WORDS], |cells| cells.sizes.words())
+    }
+
+    /// Takes the largest of these of all members, and decides on the call that asked for them, which goes by the size
+    /// that held before.
+    #[cold]
+    pub fn measure(
+        &mut self,
+        rules: &Rules,
+        measured: Measured,
+        words: [u64; BLOCK_WORDS],
+        (call, details): (SharedCall, &dyn Fn() -> SharedDetails),
+    ) -> Decision {
+        if let Some(cells) = self.cells.of_mut(measured.collective) {
+            cells.sizes.agree(words);
+        }
+        match measured.at {
+            Some(at) => self.decide_at(rules, call, details, at),
+            None => Decision::Default,
+        }
     }
 
     /// Makes a call's cell, and decides.
@@ -324,7 +407,7 @@ impl Decider {
         self.words.reserve()?;
         self.window.clear();
         self.window.try_reserve(FRESH_MAX)?;
-        let cells = self.cells.make(rules, call.collective, membership.layout)?;
+        let cells = self.cells.make(rules, call.collective, membership)?;
         let (agreed, hopeless) = (self.set_up_with, &self.hopeless);
         match cells.by_size.position(call.bytes) {
             Some(place) => cells.make(place, |cell| {
@@ -394,6 +477,13 @@ impl Decider {
         self.end_sample();
         self.calls = self.calls.saturating_sub(1);
         if self.calls >= self.tuned_from {
+            let of_all = self.calls + 1;
+            if call.collective.agrees_on_size()
+                && let Some(cells) = self.cells.of_mut(call.collective)
+            {
+                cells.sizes.take_back(of_all);
+            }
+            let call = self.sized(call);
             let cells = self.cells.of_mut(call.collective);
             let cell = cells.and_then(|cells| {
                 let place = cells.by_size.position(call.bytes)?;

@@ -27,6 +27,9 @@ pub enum Decision {
     /// All members tell each other whether the job was switched off ([`super::Decider::heed_words`]); then
     /// [`super::Decider::heed`] decides.
     Heed(Heeded),
+    /// All members tell each other how long the blocks of the calls before were ([`super::Decider::block_words`]); then
+    /// [`super::Decider::measure`] decides.
+    Measure(Measured),
     Chosen(Chosen),
     /// The sampled call before this one has not returned, and the other ranks have taken its time into account. So
     /// must this one ([`super::Decider::observe`]), and then decide anew: the present call is not counted yet.
@@ -41,6 +44,14 @@ pub struct Heeded {
     pub(super) collective: Collective,
     pub(super) place: usize,
     pub(super) index: u64,
+}
+
+/// A call at which the members agree on the size of such calls. It goes by the size that held before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    pub(super) collective: Collective,
+    /// Its cell and its number there; a model may leave sizes out.
+    pub(super) at: Option<(usize, u64)>,
 }
 
 /// Words of which the largest is wanted then.

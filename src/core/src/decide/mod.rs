@@ -22,6 +22,8 @@ pub mod hopeless;
 pub mod rooms;
 
 mod beat;
+mod sizes;
+pub use sizes::{BLOCK_WORDS, Blocks};
 mod watch;
 
 mod times;
@@ -31,7 +33,7 @@ mod cell;
 pub use cell::Choice;
 
 mod decision;
-pub use decision::{AfterSample, Chosen, Decision, HEED_WORDS, Heeded, Switch, UnderWay};
+pub use decision::{AfterSample, Chosen, Decision, HEED_WORDS, Heeded, Measured, Switch, UnderWay};
 
 mod decider;
 pub use decider::Decider;

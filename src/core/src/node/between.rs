@@ -66,7 +66,7 @@ pub fn leaders(collective: Collective) -> &'static [Between] {
         Collective::Reduce => REDUCE,
         Collective::Barrier => BARRIER,
         Collective::Allgather => ALLGATHER,
-        Collective::Alltoall => ALLTOALL,
+        Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw => ALLTOALL,
         _ => &[],
     }
 }
@@ -94,7 +94,7 @@ pub enum Carriers {
 pub fn direct(collective: Collective) -> &'static [Carriers] {
     match collective {
         Collective::Allgather => &[Carriers::Leader, Carriers::Each],
-        Collective::Alltoall => &[Carriers::Each],
+        Collective::Alltoall | Collective::Alltoallv | Collective::Alltoallw => &[Carriers::Each],
         _ => &[],
     }
 }
@@ -144,17 +144,22 @@ pub fn turns(between: &Scheduled, node: usize, nodes: usize, pieces: u64) -> (Tu
 
 /// Whether a collective runs over the memory of a node at all.
 pub fn on_one_node(collective: Collective) -> bool {
-    use Collective::{Allgather, Allreduce, Alltoall, Barrier, Bcast, Reduce};
+    use Collective::{
+        Allgather, Allreduce, Alltoall, Alltoallv, Alltoallw, Barrier, Bcast, Reduce,
+    };
     matches!(
         collective,
-        Allreduce | Bcast | Reduce | Allgather | Alltoall | Barrier
+        Allreduce | Bcast | Reduce | Allgather | Alltoall | Alltoallv | Alltoallw | Barrier
     )
 }
 
 /// Whether the ranks of a node can run a collective by reading each other's buffers where they lie.
 pub fn by_reading(collective: Collective) -> bool {
-    use Collective::{Allgather, Allreduce, Alltoall, Bcast};
-    matches!(collective, Allgather | Allreduce | Alltoall | Bcast)
+    use Collective::{Allgather, Allreduce, Alltoall, Alltoallv, Alltoallw, Bcast};
+    matches!(
+        collective,
+        Allgather | Allreduce | Alltoall | Alltoallv | Alltoallw | Bcast
+    )
 }
 
 /// From so many bytes on that is worth a try: below, the kernel's part takes longer than a second copy.

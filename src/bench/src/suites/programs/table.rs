@@ -20,11 +20,12 @@ pub struct Program {
 }
 
 #[rustfmt::skip] // One line each reads as a table.
-pub const PROGRAMS: [Program; 9] = [
+pub const PROGRAMS: [Program; 10] = [
     Program { name: "lammps", about: "molecular dynamics, a Lennard-Jones melt", prepare: lammps },
     Program { name: "gromacs", about: "molecular dynamics, water with particle-mesh Ewald sums", prepare: gromacs },
     Program { name: "quantum-espresso", about: "plane waves, silicon to self-consistency", prepare: quantum_espresso },
     Program { name: "fft", about: "a three-dimensional FFT in mpi4py", prepare: fft },
+    Program { name: "mpi4py-fft", about: "a three-dimensional FFT by mpi4py-fft, which exchanges derived types", prepare: mpi4py_fft },
     Program { name: "poisson-cg", about: "a conjugate-gradient solver", prepare: poisson_cg },
     Program { name: "mini-app", about: "adaptive mesh refinement", prepare: mini_app },
     Program { name: "imbalanced", about: "a strongly scaled solver with uneven compute", prepare: imbalanced },
@@ -161,21 +162,45 @@ fn quantum_espresso(kitchen: &Kitchen) -> anyhow::Result<Vec<OsString>> {
 
 fn fft(kitchen: &Kitchen) -> anyhow::Result<Vec<OsString>> {
     let script = kitchen.write("fft.py", include_str!("fft.py"))?;
+    python(kitchen, "numpy", &script, &["64", kitchen.pick("60", "20")])
+}
+
+fn mpi4py_fft(kitchen: &Kitchen) -> anyhow::Result<Vec<OsString>> {
+    let script = kitchen.write("slabs.py", include_str!("slabs.py"))?;
+    python(
+        kitchen,
+        "mpi4py_fft",
+        &script,
+        &["32", kitchen.pick("1000", "300")],
+    )
+}
+
+/// A script by a Python that has a module and mpi4py.
+fn python(
+    kitchen: &Kitchen,
+    module: &str,
+    script: &Path,
+    arguments: &[&str],
+) -> anyhow::Result<Vec<OsString>> {
     let python = ["/usr/bin/python3", "python3"]
         .into_iter()
-        .find(|python| can_use_mpi(python, kitchen.abi))
-        .context("find a Python with mpi4py and numpy: Debian's packages python3-mpi4py and python3-numpy have them")?;
+        .find(|python| can_use_mpi(python, module, kitchen.abi))
+        .with_context(|| {
+            let package = module.replace('_', "-");
+            format!("find a Python with mpi4py and {module}: Debian's packages python3-mpi4py and python3-{package} have them")
+        })?;
     let mut line = words(python, &[]);
-    line.push(script.into_os_string());
-    line.extend(words("64", &[kitchen.pick("60", "20")]));
+    line.push(script.into());
+    line.extend(arguments.iter().map(OsString::from));
     Ok(line)
 }
 
 /// Whether a Python has what the script needs, on the library that jobs run on.
-fn can_use_mpi(python: &str, abi: Abi) -> bool {
-    let script = "import numpy, mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; \
+fn can_use_mpi(python: &str, module: &str, abi: Abi) -> bool {
+    let script = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; \
                   print(MPI.Get_library_version())";
-    let output = Command::new(python).args(["-c", script]).output();
+    let script = format!("{script}; import {module}");
+    let output = Command::new(python).args(["-c", &script]).output();
     output.is_ok_and(|output| {
         let is_open_mpi = String::from_utf8_lossy(&output.stdout).contains("Open MPI");
         output.status.success() && is_open_mpi == (abi == Abi::OpenMpi)

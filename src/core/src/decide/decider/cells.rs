@@ -2,10 +2,12 @@
 
 use std::collections::TryReserveError;
 
-use crate::classify::{CellsBySize, Layout};
+use crate::classify::CellsBySize;
 use crate::collective::Collective;
+use crate::decide::agreed::Membership;
 use crate::decide::cell::CellState;
 use crate::decide::rules::Rules;
+use crate::decide::sizes::Sizes;
 
 /// Those of all collectives that were called behind the set-up. Most never are, and programs have thousands of
 /// communicators.
@@ -34,12 +36,12 @@ impl Called {
         &mut self,
         rules: &Rules,
         collective: Collective,
-        layout: Layout,
+        membership: Membership,
     ) -> Result<&mut Cells, TryReserveError> {
         let number = &mut self.numbers[collective.index()];
         if *number == 0 {
             self.cells.try_reserve_exact(1)?;
-            self.cells.push(Cells::new(rules, collective, layout)?);
+            self.cells.push(Cells::new(rules, collective, membership)?);
             *number = self.cells.len() as u8;
         }
         Ok(&mut self.cells[usize::from(*number) - 1])
@@ -79,6 +81,8 @@ impl Called {
 #[derive(Clone, Debug)]
 pub(super) struct Cells {
     pub by_size: CellsBySize,
+    /// Of calls whose counts each rank knows for itself.
+    pub sizes: Sizes,
     /// By place the number among `states`; [`UNMADE`] before the cell's first call. Most cells never have one.
     numbers: Vec<u32>,
     states: Vec<CellState>,
@@ -90,14 +94,21 @@ impl Cells {
     fn new(
         rules: &Rules,
         collective: Collective,
-        layout: Layout,
+        membership: Membership,
     ) -> Result<Cells, TryReserveError> {
+        let layout = membership.layout;
         let by_size = CellsBySize::of(rules.terms.cells.cells(), collective, layout);
+        let wanted = rules.wants_sizes(collective, by_size.cells(), membership);
         let mut numbers = Vec::new();
         numbers.try_reserve_exact(by_size.cells().len())?;
         numbers.resize(by_size.cells().len(), UNMADE);
         Ok(Cells {
             by_size,
+            sizes: if wanted {
+                Sizes::wanted()
+            } else {
+                Sizes::default()
+            },
             numbers,
             states: Vec::new(),
         })

@@ -14,7 +14,8 @@ use crate::decide::call::SharedCall;
 use crate::decide::impasse::Reason;
 use crate::decide::rooms::{Class, Rooms};
 use crate::decide::{
-    AfterSample, Chosen, DEFAULT, Decider, Decision, GapPart, Heeded, Switch, Timing,
+    AfterSample, Blocks, Chosen, DEFAULT, Decider, Decision, GapPart, Heeded, Measured, Switch,
+    Timing,
 };
 use crate::settings::Reproducible;
 
@@ -54,6 +55,7 @@ enum Awaited {
     Call(SharedCall, Option<Chosen>),
     Review(SharedCall, Reviewed, Behind),
     Heed(SharedCall, Heeded),
+    Measure(SharedCall, Measured),
     Split,
 }
 
@@ -232,7 +234,9 @@ impl Agent {
             job.tally.refused += 1;
             let is_late = fate.is_refused_late(self.rank, act.into());
             let count = if is_late { count as i64 } else { -1 };
-            let call = shared(collective, count, Some(type_bytes));
+            let call = seat
+                .decider
+                .sized(shared(collective, count, Some(type_bytes)));
             let decision = match seat.decider.decide(rules, call, &|| details) {
                 Decision::Prepare if is_late => seat.decider.prepare(rules, call, &|| details),
                 decision => decision,
@@ -246,11 +250,23 @@ impl Agent {
             }
         }
         let (count, rank) = (count as i64, self.rank);
+        // Each rank has counts of its own.
+        let blocks = of_rank(message, job.fate.seed, rank);
         let can_differ = !collective.is_reduction() && count == 0;
         let is_unknown = can_differ && fate.is_unknown(rank, act.into());
         let is_aliased = collective.is_reduction() && fate.is_aliased(rank, act.into());
         let call = shared(collective, count, (!is_unknown).then_some(type_bytes));
+        let call = match mistake {
+            Some(Mistake::OwnBlocksAtOnce) if collective.agrees_on_size() => SharedCall {
+                bytes: blocks.mean,
+                ..call
+            },
+            _ => seat.decider.sized(call),
+        };
         job.tally.calls += 1;
+        if seat.decider.wants_blocks(collective) {
+            seat.decider.see_blocks(collective, blocks);
+        }
         let uncounted = match mistake {
             Some(Mistake::UnknownSizeUncounted) => is_unknown,
             Some(Mistake::AliasedUncounted) => is_aliased,
@@ -344,6 +360,18 @@ impl Agent {
                     self.own_words.clear();
                     self.own_words.extend(words);
                     return Ok(Next::Enter(Operation::Heed, Awaited::Heed(call, heeded)));
+                }
+                Decision::Measure(measured) => {
+                    job.tally.measured += 1;
+                    if let Deed::Call(message) = &job.script.acts[act as usize].deed {
+                        let blocks = of_rank(message, job.fate.seed, self.rank);
+                        seat.decider.see_blocks(call.collective, blocks);
+                    }
+                    let words = seat.decider.block_words(measured);
+                    self.own_words.clear();
+                    self.own_words.extend(words);
+                    let awaited = Awaited::Measure(call, measured);
+                    return Ok(Next::Enter(Operation::Measure, awaited));
                 }
                 Decision::Chosen(chosen) => return self.make_ready(job, act, call, chosen),
             };
@@ -480,9 +508,20 @@ impl Agent {
 
 fn shared(collective: Collective, count: i64, type_bytes: Option<u64>) -> SharedCall {
     match collective.size() {
+        _ if collective.agrees_on_size() => SharedCall::without_size(collective),
         MessageSize::Nothing => SharedCall::without_size(collective),
         MessageSize::Message | MessageSize::Block => {
             SharedCall::of_elements(collective, count, type_bytes)
         }
+    }
+}
+
+/// What a rank's blocks in a call are.
+fn of_rank(message: &Message, seed: u64, rank: u32) -> Blocks {
+    let bytes = message.count * message.type_bytes;
+    let mean = bytes >> (dice(seed, 17, rank.into()) % 4);
+    Blocks {
+        mean,
+        longest: mean + dice(seed, 18, rank.into()) % (mean + 1),
     }
 }

@@ -73,6 +73,8 @@ fn ranks_that_go_by_what_they_themselves_can_or_saw_are_found() {
     is_found(Mistake::OwnTimes, Faults::default());
     is_found(Mistake::FailedForgotten, Faults::MANY);
     is_found(Mistake::OwnSwitch, Faults::default());
+    is_found(Mistake::OwnBlocks, Faults::default());
+    is_found(Mistake::OwnBlocksAtOnce, Faults::default());
 }
 
 #[test]

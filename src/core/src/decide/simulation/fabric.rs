@@ -18,6 +18,7 @@ pub enum Operation {
         sums: usize,
     },
     Heed,
+    Measure,
     Call {
         act: u32,
         variant: u16,

@@ -36,6 +36,9 @@ pub enum Mistake {
     /// What this rank knows to be hopeless is left out, not what any member knows: in set-ups, and in reviews.
     OwnHopeless,
     OwnHopelessInReviews,
+    /// A rank goes by its own blocks instead of the longest of all, or in the call in which it sees them.
+    OwnBlocks,
+    OwnBlocksAtOnce,
     /// A sampled call that failed on this rank is not taken into account.
     FailedForgotten,
     /// A sampled call that was left is never observed: what follows it runs `default`.
@@ -107,6 +110,8 @@ pub struct Tally {
     /// How often ranks asked each other whether the job was switched off, and heard that it was.
     pub asked: u64,
     pub off: u64,
+    /// How often ranks told each other how long the blocks were of which each knows its own.
+    pub measured: u64,
     /// Agreements that ended with an error, and reviews that found our own algorithms possible no more.
     pub failed: u64,
     pub lost: u64,

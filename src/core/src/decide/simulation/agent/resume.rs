@@ -30,7 +30,7 @@ impl Agent {
         let seat = self.seats.get_mut(&comm).expect("it was made");
         let agrees = matches!(
             awaited,
-            Awaited::SetUp(_) | Awaited::Heed(..) | Awaited::Review(..)
+            Awaited::SetUp(_) | Awaited::Heed(..) | Awaited::Measure(..) | Awaited::Review(..)
         );
         let mut fails = agrees && job.fate.ends_in_an_error(comm, seat.position);
         if fails {
@@ -44,7 +44,7 @@ impl Agent {
                 let decision = seat.decider.set_up(rules, None, call, &|| details);
                 self.follow(job, act, call, decision)
             }
-            Awaited::Heed(call, _) if fails => {
+            Awaited::Heed(call, _) | Awaited::Measure(call, _) if fails => {
                 seat.decider.stand_aside();
                 self.run(job, act, call, None)
             }
@@ -99,6 +99,17 @@ impl Agent {
                 let decision = seat
                     .decider
                     .heed(rules, heeded, words, now_ns, (call, &|| details));
+                self.follow(job, act, call, decision)
+            }
+            Awaited::Measure(call, measured) => {
+                let words = match is_deaf(Mistake::OwnBlocks) {
+                    true => &self.own_words,
+                    false => &self.words,
+                };
+                let words = [words[0], words[1]];
+                let decision = seat
+                    .decider
+                    .measure(rules, measured, words, (call, &|| details));
                 self.follow(job, act, call, decision)
             }
             Awaited::Room(call, mut chosen, class) => {
