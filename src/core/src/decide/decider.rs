@@ -350,7 +350,11 @@ impl Decider {
     /// Whether anybody wants to know of this rank's blocks in calls of a collective.
     #[inline(always)]
     pub fn wants_blocks(&self, collective: Collective) -> bool {
-        collective.agrees_on_size() && self.cells.of(collective).is_some()
+        let is_wanted = || {
+            let cells = self.cells.of(collective);
+            cells.is_some_and(|cells| cells.sizes.is_wanted())
+        };
+        collective.agrees_on_size() && is_wanted()
     }
 
     /// Takes what this rank alone knows of a call.

@@ -52,6 +52,10 @@ impl Sizes {
         }
     }
 
+    pub fn is_wanted(&self) -> bool {
+        self.next.is_some()
+    }
+
     /// What holds for call number `number`.
     pub fn of_call(&self, number: u64) -> Blocks {
         match number < self.from {
@@ -178,6 +182,7 @@ mod tests {
     #[test]
     fn where_no_size_decides_nothing_is_agreed() {
         let mut sizes = Sizes::default();
+        assert!(!sizes.is_wanted());
         assert!((1..5000).all(|call| !sizes.count(call)));
     }
 }
