@@ -67,7 +67,7 @@ fn read(path: &Path, words: Vec<String>, n_ranks: usize) -> Recorded {
         rank: row.rank,
         phase: Phase::ALL
             .into_iter()
-            .find(|phase| phase.name() == row.phase)
+            .find(|phase| phase.name() == &*row.phase)
             .expect("a phase"),
         time_ns: row.time as f64,
     });
@@ -83,7 +83,7 @@ fn read(path: &Path, words: Vec<String>, n_ranks: usize) -> Recorded {
         rank: columns.numbers[1][i] as u32,
         kind: Kind::ALL
             .into_iter()
-            .find(|kind| kind.name() == columns.texts[0][i])
+            .find(|kind| kind.name() == &*columns.texts[0][i])
             .expect("a kind"),
         messages: columns.numbers[2][i] as u64,
         bytes: columns.numbers[3][i] as u64,
