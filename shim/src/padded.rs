@@ -47,7 +47,8 @@ impl Slots {
     fn of(view: &View) -> Option<Slots> {
         let each = view.block.checked_next_multiple_of(ALIGN)?;
         let all = each.checked_mul(view.members.n_ranks as u64)?;
-        i64::try_from(all).ok()?;
+        // Several blocks may travel in one message, and those of a class may be twice as long.
+        i32::try_from(all.checked_mul(2)?).ok()?;
         Some(Slots { each, all })
     }
 
@@ -155,10 +156,14 @@ pub fn run(
         let result = unsafe {
             let world_ranks = &schedules.channel().world_ranks;
             let posted = exchange.post(world_ranks, requests, &mut receives);
-            let packed = posted.and_then(|()| exchange.pack(start));
-            let ran = packed.and_then(|()| run(schedules, &equal));
-            let came = ran.and_then(|()| exchange.endpoint.wait_all(requests));
-            came.and_then(|()| exchange.unpack(slots.received(start)))
+            let packed = exchange.pack(start);
+            // The others are in it already, whatever failed here.
+            let ran = run(schedules, &equal);
+            let came = posted.and_then(|()| exchange.endpoint.wait_all(requests));
+            let whole = ran.and(came);
+            packed
+                .and(whole)
+                .and_then(|()| exchange.unpack(slots.received(start)))
         };
         if result.is_err() {
             retire(world, requests, &Receives::First(receives));
@@ -197,7 +202,8 @@ impl Exchange<'_> {
         // Nobody need name a type of nothing.
         let bytes = match elements.count {
             0 => 0,
-            _ => world.packed_bytes(elements).unwrap_or(0),
+            // Of a length that nobody can tell: longer than any slot.
+            _ => world.packed_bytes(elements).unwrap_or(u64::MAX),
         };
         Whole {
             elements,

@@ -68,12 +68,8 @@ impl World {
                 continue;
             }
             last = Some(datatype);
-            if self.types.get(datatype).is_none() {
-                plain = false;
-                if !self.is_usable(datatype) {
-                    return None;
-                }
-            }
+            // One that is not committed is refused before.
+            plain &= self.types.get(datatype).is_some();
         }
         Some(Located {
             listed,

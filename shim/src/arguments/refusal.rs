@@ -87,7 +87,11 @@ impl Arguments {
                     sent(recv.start, recv.datatype).and_then(strict),
                     send.types.one().filter(|_| is_root()),
                 ],
-                // Only the library looks through lists of types.
+                (Each(send), Each(recv)) if collective == Collective::Alltoallw => {
+                    let sent = (!is_in_place(send.start)).then_some(send);
+                    let lists = sent.into_iter().chain([recv]);
+                    return lists.into_iter().any(|list| has_uncommitted(world, comm, list));
+                }
                 (Each(send), Each(recv)) => [
                     send.types.one().filter(|_| !is_in_place(send.start)),
                     recv.types.one(),
@@ -101,6 +105,22 @@ impl Arguments {
             .flatten()
             .any(|datatype| is_uncommitted(world, datatype))
     }
+}
+
+/// Whether one of the blocks that have each a type of its own has one that is not committed.
+fn has_uncommitted(world: &World, comm: Comm, list: Listed) -> bool {
+    if list.counts.is_null() || list.types.is_null() {
+        return false;
+    }
+    let mut n_ranks = 0;
+    // SAFETY: the communicator was found to have a state, so it is valid; one number is written.
+    unsafe { (world.pmpi.comm_size)(comm, &mut n_ranks) };
+    let mut last = None;
+    (0..n_ranks as usize).any(|rank| {
+        // SAFETY: MPI asks for a count and a type for each rank.
+        let (count, datatype) = unsafe { (list.counts.at(rank), list.types.at(rank)) };
+        count > 0 && last.replace(datatype) != Some(datatype) && is_uncommitted(world, datatype)
+    })
 }
 
 /// Whether a library refuses to pack elements of a type. Without a communicator of ours nobody can tell.

@@ -1,12 +1,13 @@
 //! One communicator's decisions.
 
+mod blocks;
 mod cells;
 mod heed;
+mod label;
 mod samples;
 
 use std::collections::TryReserveError;
 
-use crate::catalogue::Facts;
 use crate::collective::Collective;
 use crate::race::Sample;
 use crate::record::CallClass;
@@ -19,7 +20,6 @@ use super::decision::{Chosen, Decision, Heeded, Measured, UnderWay};
 use super::hopeless::Hopeless;
 use super::impasse::{Impasse, Reason};
 use super::rules::{Rules, SETUP_BYTES, Telling};
-use super::sizes::{BLOCK_WORDS, Blocks};
 use super::times::{FRESH_MAX, Words};
 use cells::Called;
 
@@ -282,9 +282,10 @@ impl Decider {
         let Some(cells) = self.cells.of_mut(call.collective) else {
             return Decision::Prepare;
         };
-        let place = cells.by_size.position(call.bytes);
+        let is_sized = !call.collective.agrees_on_size() || call.bytes > 0;
+        let place = cells.by_size.position(call.bytes).filter(|_| is_sized);
         let at = match place {
-            // A model may leave sizes out.
+            // A model may leave sizes out; of nothing, and before a size is agreed on, `default` runs.
             None => None,
             Some(place) => {
                 let Some(cell) = cells.state_mut(place) else {
@@ -328,66 +329,6 @@ impl Decider {
             });
         }
         self.choose(rules, call, details, (place, index))
-    }
-
-    /// The next call with the size that it goes by, where each rank knows its own counts alone.
-    #[inline(always)]
-    pub fn sized(&self, call: SharedCall) -> SharedCall {
-        if !call.collective.agrees_on_size() {
-            return call;
-        }
-        let cells = self.cells.of(call.collective);
-        let bytes = cells.map_or(0, |cells| cells.sizes.of_next().mean);
-        SharedCall { bytes, ..call }
-    }
-
-    /// The longest block that the ranks agreed on, of a present call of which each knows its own counts alone.
-    pub fn longest_block(&self, collective: Collective) -> u64 {
-        let cells = self.cells.of(collective);
-        cells.map_or(0, |cells| cells.sizes.of_present().longest)
-    }
-
-    /// Whether anybody wants to know of this rank's blocks in calls of a collective.
-    #[inline(always)]
-    pub fn wants_blocks(&self, collective: Collective) -> bool {
-        let is_wanted = || {
-            let cells = self.cells.of(collective);
-            cells.is_some_and(|cells| cells.sizes.is_wanted())
-        };
-        collective.agrees_on_size() && is_wanted()
-    }
-
-    /// Takes what this rank alone knows of a call.
-    pub fn see_blocks(&mut self, collective: Collective, blocks: Blocks) {
-        if let Some(cells) = self.cells.of_mut(collective) {
-            cells.sizes.see(blocks);
-        }
-    }
-
-    /// What this rank tells the others of the calls since they last agreed on their size.
-    #[cold]
-    pub fn block_words(&self, measured: Measured) -> [u64; BLOCK_WORDS] {
-        let cells = self.cells.of(measured.collective);
-        cells.map_or([0; BLOCK_WORDS], |cells| cells.sizes.words())
-    }
-
-    /// Takes the largest of these of all members, and decides on the call that asked for them, which goes by the size
-    /// that held before.
-    #[cold]
-    pub fn measure(
-        &mut self,
-        rules: &Rules,
-        measured: Measured,
-        words: [u64; BLOCK_WORDS],
-        (call, details): (SharedCall, &dyn Fn() -> SharedDetails),
-    ) -> Decision {
-        if let Some(cells) = self.cells.of_mut(measured.collective) {
-            cells.sizes.agree(words);
-        }
-        match measured.at {
-            Some(at) => self.decide_at(rules, call, details, at),
-            None => Decision::Default,
-        }
     }
 
     /// Makes a call's cell, and decides.
@@ -490,7 +431,8 @@ impl Decider {
             let call = self.sized(call);
             let cells = self.cells.of_mut(call.collective);
             let cell = cells.and_then(|cells| {
-                let place = cells.by_size.position(call.bytes)?;
+                let is_sized = !call.collective.agrees_on_size() || call.bytes > 0;
+                let place = cells.by_size.position(call.bytes).filter(|_| is_sized)?;
                 cells.state_mut(place)
             });
             if let Some(cell) = cell {
@@ -517,46 +459,6 @@ impl Decider {
         cell.calls = index + 1;
         self.calls += 1;
         Some(index)
-    }
-
-    /// The facts that needs are checked against.
-    pub fn facts(&self, call: SharedCall, details: &SharedDetails) -> Facts {
-        let Some(Membership {
-            layout,
-            ranks_by_node,
-        }) = self.membership
-        else {
-            unreachable!("a variant is judged only behind the set-up");
-        };
-        Facts {
-            n_ranks: layout.n_ranks,
-            nodes: layout.nodes,
-            message_bytes: call.bytes,
-            count: details.count,
-            commutative: details.commutative,
-            builtin_op: details.builtin_op,
-            in_place: details.in_place,
-            ranks_by_node,
-            equal_blocks: details.equal_blocks,
-            plain_elements: details.plain_elements,
-        }
-    }
-
-    /// What a call is recorded as: what the library was told before the run stands for its own choice. `None` where
-    /// nobody knows what ran, because the call lacks what that needs.
-    #[inline]
-    pub fn label(
-        &self,
-        rules: &Rules,
-        call: SharedCall,
-        chosen: &Chosen,
-        details: impl FnOnce() -> SharedDetails,
-    ) -> Option<u16> {
-        let told = self.cells.cell(call.collective, chosen.place).told;
-        if chosen.variant != DEFAULT || told == DEFAULT {
-            return Some(chosen.variant);
-        }
-        rules.label_of_default(call, told, &self.facts(call, &details()))
     }
 
     /// The sentence that ends the job where this rank cannot go on with the others.

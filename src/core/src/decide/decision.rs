@@ -50,7 +50,7 @@ pub struct Heeded {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     pub(super) collective: Collective,
-    /// Its cell and its number there; a model may leave sizes out.
+    /// Its cell and its number there; none where a model leaves its size out, or the size is 0.
     pub(super) at: Option<(usize, u64)>,
 }
 

@@ -329,7 +329,6 @@ impl Rules {
         bound::is_out_of_reach(variant, extent(membership), bytes, measured_ranks)
     }
 
-    /// What runs in a cell when nothing is sampled.
     /// Whether the size of calls of a collective decides anything in these cells, and is nothing that ranks share anyway.
     pub(super) fn wants_sizes(
         &self,
@@ -341,6 +340,7 @@ impl Rules {
         collective.agrees_on_size() && (self.terms.mode.records() || cells.iter().any(is_chosen))
     }
 
+    /// What runs in a cell when nothing is sampled.
     pub(super) fn best(&self, place: u32, membership: Membership) -> u16 {
         let cell = self.terms.cells.cell(place);
         let collective = cell.collective;
@@ -417,9 +417,11 @@ impl Rules {
 
     /// Whether the library's own choice between the nodes may be what it was told before the run.
     fn is_told_across(&self, variant: &Variant, bytes: u64) -> bool {
+        // What blocks of one length are padded for.
+        let across = variant.collective.padded().unwrap_or(variant.collective);
         let told = |own: fn(u64, &Preset) -> bool| {
             let mut presets = self.terms.presets.iter();
-            presets.any(|one| one.collective == variant.collective && own(bytes, one))
+            presets.any(|one| one.collective == across && own(bytes, one))
         };
         match variant.own {
             Some(Own::Node(OnNodes::Leaders(Crossing::Library))) => {

@@ -28,9 +28,9 @@ pub(super) struct Sizes {
     last: u64,
     /// The number of the next call at which the ranks agree, while they need to at all.
     next: Option<u64>,
-    agreed: Blocks,
+    agreed: Option<Blocks>,
     /// What was agreed before; it holds for calls below number `from`, of which one may be taken back.
-    before: Blocks,
+    before: Option<Blocks>,
     from: u64,
     seen: Seen,
 }
@@ -56,8 +56,8 @@ impl Sizes {
         self.next.is_some()
     }
 
-    /// What holds for call number `number`.
-    pub fn of_call(&self, number: u64) -> Blocks {
+    /// What holds for call number `number`; nothing before the ranks have agreed for the first time.
+    fn of_call(&self, number: u64) -> Option<Blocks> {
         match number < self.from {
             true => self.before,
             false => self.agreed,
@@ -66,13 +66,13 @@ impl Sizes {
 
     /// What holds for the next call.
     #[inline]
-    pub fn of_next(&self) -> Blocks {
+    pub fn of_next(&self) -> Option<Blocks> {
         self.of_call(self.calls)
     }
 
     /// What holds for the present call.
     #[inline]
-    pub fn of_present(&self) -> Blocks {
+    pub fn of_present(&self) -> Option<Blocks> {
         self.of_call(self.calls.saturating_sub(1))
     }
 
@@ -115,7 +115,7 @@ impl Sizes {
     pub fn agree(&mut self, [mean, longest]: [u64; BLOCK_WORDS]) {
         let present = self.calls.saturating_sub(1);
         self.before = self.of_call(present);
-        self.agreed = Blocks { mean, longest };
+        self.agreed = Some(Blocks { mean, longest });
         self.from = self.calls;
         self.next = Some(present.saturating_add((3 * (present + 1)).min(MOST)));
         self.seen = Seen::default();
@@ -132,6 +132,19 @@ mod tests {
     }
 
     #[test]
+    fn before_the_first_agreement_no_call_has_a_size() {
+        let mut sizes = Sizes::wanted();
+        assert_eq!(sizes.of_next(), None);
+        assert!(sizes.count(1));
+        sizes.agree([8, 16]);
+        assert_eq!(sizes.of_present(), None);
+        sizes.take_back(1);
+        assert_eq!(sizes.of_next(), None, "the others went without one");
+        assert!(!sizes.count(1));
+        assert_eq!(sizes.of_next(), Some(blocks(8)));
+    }
+
+    #[test]
     fn ranks_agree_ever_more_seldom_and_an_agreement_holds_from_the_next_call_on() {
         let mut sizes = Sizes::wanted();
         let mut agreed_at = Vec::new();
@@ -140,7 +153,7 @@ mod tests {
             if sizes.count(number + 1) {
                 sizes.agree([number, 2 * number]);
                 agreed_at.push(number);
-                assert_eq!(sizes.of_next(), blocks(number));
+                assert_eq!(sizes.of_next(), Some(blocks(number)));
             }
             assert_eq!(sizes.of_present(), before);
             sizes.see(blocks(7));
@@ -158,7 +171,7 @@ mod tests {
             sizes.count(call);
         }
         let found = sizes.of_present();
-        assert_eq!(found, blocks(16));
+        assert_eq!(found, Some(blocks(16)));
         sizes.agree([64, 64]);
         sizes.take_back(9);
         assert_eq!(sizes.of_next(), found);

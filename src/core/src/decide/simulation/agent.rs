@@ -1,5 +1,6 @@
 //! One thread of one rank, which takes its calls through its deciders as the shim does.
 
+mod message;
 mod resume;
 
 use std::collections::HashMap;
@@ -8,16 +9,16 @@ use super::dice;
 use super::fabric::{Fabric, Operation, Step};
 use super::script::{Deed, Message};
 use super::surroundings::{End, Mistake, Shape, Surroundings};
-use crate::collective::{Collective, MessageSize};
+use crate::collective::Collective;
 use crate::decide::agreed::{Ability, Origin};
 use crate::decide::call::SharedCall;
 use crate::decide::impasse::Reason;
 use crate::decide::rooms::{Class, Rooms};
 use crate::decide::{
-    AfterSample, Blocks, Chosen, DEFAULT, Decider, Decision, GapPart, Heeded, Measured, Switch,
-    Timing,
+    AfterSample, Chosen, DEFAULT, Decider, Decision, GapPart, Heeded, Measured, Switch, Timing,
 };
 use crate::settings::Reproducible;
+use message::{of_rank, shared};
 
 pub enum Progress {
     Waits,
@@ -250,7 +251,6 @@ impl Agent {
             }
         }
         let (count, rank) = (count as i64, self.rank);
-        // Each rank has counts of its own.
         let blocks = of_rank(message, job.fate.seed, rank);
         let can_differ = !collective.is_reduction() && count == 0;
         let is_unknown = can_differ && fate.is_unknown(rank, act.into());
@@ -496,32 +496,5 @@ impl Agent {
             true => Ok(()),
             false => Err(End::Irreproducible(shape, [before, variant])),
         }
-    }
-
-    fn impasse(&self, comm: u32, collective: Collective, reason: Reason) -> End {
-        End::Impasse(
-            self.rank,
-            self.seats[&comm].decider.impasse(collective, reason),
-        )
-    }
-}
-
-fn shared(collective: Collective, count: i64, type_bytes: Option<u64>) -> SharedCall {
-    match collective.size() {
-        _ if collective.agrees_on_size() => SharedCall::without_size(collective),
-        MessageSize::Nothing => SharedCall::without_size(collective),
-        MessageSize::Message | MessageSize::Block => {
-            SharedCall::of_elements(collective, count, type_bytes)
-        }
-    }
-}
-
-/// What a rank's blocks in a call are.
-fn of_rank(message: &Message, seed: u64, rank: u32) -> Blocks {
-    let bytes = message.count * message.type_bytes;
-    let mean = bytes >> (dice(seed, 17, rank.into()) % 4);
-    Blocks {
-        mean,
-        longest: mean + dice(seed, 18, rank.into()) % (mean + 1),
     }
 }

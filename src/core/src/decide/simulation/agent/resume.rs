@@ -5,6 +5,7 @@ use crate::collective::Collective;
 use crate::decide::agreed::{ABILITY_WORDS, Agreed, Membership, Possible};
 use crate::decide::call::SharedCall;
 use crate::decide::hopeless::{HOPELESS_WORDS, Hopeless};
+use crate::decide::impasse::Reason;
 use crate::decide::simulation::dice;
 use crate::decide::simulation::fabric::Operation;
 use crate::decide::simulation::script::Deed;
@@ -276,6 +277,13 @@ impl Agent {
         let goes_on =
             next.is_some_and(|next| next.comm == comm && matches!(next.deed, Deed::Call(_)));
         goes_on && job.fate.is_left(self.rank, act.into())
+    }
+
+    pub(super) fn impasse(&self, comm: u32, collective: Collective, reason: Reason) -> End {
+        End::Impasse(
+            self.rank,
+            self.seats[&comm].decider.impasse(collective, reason),
+        )
     }
 }
 

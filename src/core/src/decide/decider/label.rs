@@ -1,0 +1,52 @@
+//! What a variant is judged by in a call, and what the call is recorded as.
+
+use crate::catalogue::Facts;
+use crate::decide::DEFAULT;
+use crate::decide::agreed::Membership;
+use crate::decide::call::{SharedCall, SharedDetails};
+use crate::decide::decision::Chosen;
+use crate::decide::rules::Rules;
+
+use super::Decider;
+
+impl Decider {
+    /// The facts that needs are checked against.
+    pub fn facts(&self, call: SharedCall, details: &SharedDetails) -> Facts {
+        let Some(Membership {
+            layout,
+            ranks_by_node,
+        }) = self.membership
+        else {
+            unreachable!("a variant is judged only behind the set-up");
+        };
+        Facts {
+            n_ranks: layout.n_ranks,
+            nodes: layout.nodes,
+            message_bytes: call.bytes,
+            count: details.count,
+            commutative: details.commutative,
+            builtin_op: details.builtin_op,
+            in_place: details.in_place,
+            ranks_by_node,
+            equal_blocks: details.equal_blocks,
+            plain_elements: details.plain_elements,
+        }
+    }
+
+    /// What a call is recorded as: what the library was told before the run stands for its own choice. `None` where
+    /// nobody knows what ran, because the call lacks what that needs.
+    #[inline]
+    pub fn label(
+        &self,
+        rules: &Rules,
+        call: SharedCall,
+        chosen: &Chosen,
+        details: impl FnOnce() -> SharedDetails,
+    ) -> Option<u16> {
+        let told = self.cells.cell(call.collective, chosen.place).told;
+        if chosen.variant != DEFAULT || told == DEFAULT {
+            return Some(chosen.variant);
+        }
+        rules.label_of_default(call, told, &self.facts(call, &details()))
+    }
+}
