@@ -25,7 +25,7 @@ static long kib_of(const char *path, const char *name) {
 
 /* What the rank has of memory without files, and its part of what is shared. Pages of the libraries' files count for more in
  * it when other jobs on the machine end. */
-static long held(void) {
+static long kib_alive(void) {
     return kib_of("/proc/self/smaps_rollup", "Pss_Anon:") + kib_of("/proc/self/smaps_rollup", "Pss_Shmem:");
 }
 
@@ -92,15 +92,15 @@ int main(int argc, char **argv) {
     right &= alltoall(MPI_COMM_WORLD, send, recv, each, 0);
     for (int c = 0; c < n; c++) MPI_Comm_dup(MPI_COMM_WORLD, &comms[c]);
     MPI_Barrier(MPI_COMM_WORLD);
-    long before = held();
+    long before = kib_alive();
     for (int c = 0; c < n; c++)
         for (unsigned turn = 0; turn < 3; turn++) right &= alltoall(comms[c], send, recv, each, turn);
     MPI_Barrier(MPI_COMM_WORLD);
-    fprintf(stderr, "alive %ld\n", held() - before);
+    fprintf(stderr, "alive %ld\n", kib_alive() - before);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int c = 0; c < n; c++) MPI_Comm_free(&comms[c]);
     MPI_Barrier(MPI_COMM_WORLD);
-    fprintf(stderr, "freed %ld\n", held() - before);
+    fprintf(stderr, "freed %ld\n", kib_alive() - before);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Comm_dup(MPI_COMM_WORLD, &comms[n]);
     for (unsigned turn = 0; turn < 3; turn++) right &= alltoall(comms[n], send, recv, each, turn);
