@@ -27,6 +27,8 @@ const ROWS_MAX: usize = 96;
 const EFFECTS: [f64; 6] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0];
 /// How much likelier than any other size it is beforehand that a lever has none.
 const NONE: f64 = 3.0;
+/// Logarithms of costs beyond that are no ratios any more.
+const EFFECT_MAX: f64 = 300.0;
 const STEPS: [f64; 4] = [0.0, 0.1, 0.3, 1.0];
 /// Those of level and blocks, of which nothing is known.
 const LEVEL: f64 = 100.0;
@@ -185,7 +187,9 @@ fn runs(rows: &[Row], lever: usize, arm: usize) -> usize {
 fn judged_of(lever: &Lever, runs: Vec<usize>, draws: &[Vec<f64>]) -> LeverJudged {
     let arms = 0..lever.n_offered;
     let costs = |effects: &Vec<f64>| {
-        let beside_first = effects.iter().map(|effect| (effect - effects[0]).exp());
+        let beside_first = effects
+            .iter()
+            .map(|effect| (effect - effects[0]).clamp(-EFFECT_MAX, EFFECT_MAX).exp());
         beside_first.collect::<Vec<f64>>()
     };
     let costs: Vec<Vec<f64>> = draws.iter().map(costs).collect();

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use colltune_core::decide::Switch;
 use colltune_core::environment;
 use colltune_core::levers::accord::{Tree, Words};
-use colltune_core::levers::asked::{Epoch, size_class};
+use colltune_core::levers::asked::{ARMS_MAX, Epoch, size_class};
 use colltune_core::levers::{self, LEVERS_MAX, learned};
 use colltune_core::request::Mode;
 use colltune_core::roster::{self, hash_bytes};
@@ -32,8 +32,6 @@ use crate::tune::Tuner;
 use crate::warn::say;
 use talk::{About, Talk};
 
-/// More arms than these nobody can tell apart; as on a line.
-const ARMS_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 256;
 /// What a lever holds beside its name and arms, and a member of its communicator.
 const BYTES_OF_LEVER: u64 = 256;

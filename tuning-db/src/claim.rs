@@ -2,6 +2,7 @@
 
 use colltune_core::account::{JobSummary, OverRanks};
 use colltune_core::levers::LEVERS_MAX;
+use colltune_core::levers::asked::{ARMS_MAX, ASKED_MAX, Asked, EPOCHS_MAX, Epoch};
 
 use crate::owners::Owners;
 
@@ -50,6 +51,10 @@ pub fn believed(
         })
         .collect();
     run.refused.iter_mut().for_each(|one| show(&mut one.reason));
+    for asked in &mut run.asked {
+        show(&mut asked.place.lever);
+        asked.arms.iter_mut().for_each(show);
+    }
     Ok(run)
 }
 
@@ -68,6 +73,11 @@ fn is_possible(run: &JobSummary) -> bool {
         are_times(one.seconds) && are_shares(one.tuned_share, one.waiting_share) && of_sizes
     });
     fits && run.levers.len() <= LEVERS_MAX
+        && run.asked.len() <= ASKED_MAX
+        && run
+            .asked
+            .iter()
+            .all(|asked| is_possible_question(asked, run.ranks))
         && is_time(run.wall_s)
         && run.whole_s.is_none_or(is_time)
         && are_times(run.collectives_s)
@@ -76,6 +86,29 @@ fn is_possible(run: &JobSummary) -> bool {
         && are_shares(run.tuned_share, run.waiting_share)
         && run.best_possible_gain.is_finite()
         && run.estimated_gain.is_none_or(f64::is_finite)
+}
+
+fn is_possible_question(asked: &Asked, ranks: u64) -> bool {
+    let Asked {
+        place,
+        arms,
+        epochs,
+        all,
+    } = asked;
+    let is_measured = |epoch: &Epoch| {
+        usize::from(epoch.arm) < arms.len()
+            && epoch.seconds > 0.0
+            && epoch.seconds <= SECONDS_MAX
+            && epoch.work > 0.0
+            && epoch.work.is_finite()
+    };
+    (1..=ARMS_MAX).contains(&arms.len())
+        && epochs.len() <= EPOCHS_MAX
+        && epochs.len() as u64 <= *all
+        && [place.nodes, place.ppn, place.ranks]
+            .iter()
+            .all(|count| (1..=ranks).contains(count))
+        && epochs.iter().all(is_measured)
 }
 
 fn is_plain(word: &str) -> bool {
@@ -93,6 +126,7 @@ fn show(word: &mut String) {
 mod tests {
     use colltune_core::account::{JobFacts, KINDS, Refused, Together, kind};
     use colltune_core::collective::Collective;
+    use colltune_core::levers::asked::LeverPlace;
 
     use super::*;
 
@@ -107,6 +141,23 @@ mod tests {
                 collective: Collective::Bcast,
                 calls: 1,
                 reason: "an empty message".to_owned(),
+            }],
+            asked: vec![Asked {
+                place: LeverPlace {
+                    lever: "placement".to_owned(),
+                    class: 4,
+                    nodes: 4,
+                    ppn: 2,
+                    ranks: 8,
+                },
+                arms: ["contiguous", "spread"].map(str::to_owned).to_vec(),
+                epochs: [Epoch {
+                    arm: 1,
+                    seconds: 0.25,
+                    work: 5e-324,
+                }]
+                .into(),
+                all: 1,
             }],
             ..JobFacts::default()
         };
@@ -148,6 +199,32 @@ mod tests {
             ("waiting of one", |run| {
                 run.by_collective[0].waiting_share = Some(2.0);
             }),
+            ("levers, many", |run| {
+                run.asked = vec![run.asked[0].clone(); ASKED_MAX + 1];
+            }),
+            ("arms, none", |run| run.asked[0].arms.clear()),
+            ("arms, many", |run| {
+                run.asked[0].arms = vec!["arm".to_owned(); ARMS_MAX + 1];
+            }),
+            ("arm, unknown", |run| run.asked[0].epochs[0].arm = 2),
+            ("epochs, many", |run| {
+                let epoch = run.asked[0].epochs[0];
+                run.asked[0].epochs = vec![epoch; EPOCHS_MAX + 1].into();
+                run.asked[0].all = 1 << 20;
+            }),
+            ("epochs, more than all", |run| run.asked[0].all = 0),
+            ("epoch, long", |run| {
+                run.asked[0].epochs[0].seconds = 1e300;
+            }),
+            ("epoch, of no time", |run| {
+                run.asked[0].epochs[0].seconds = 0.0
+            }),
+            ("work, none", |run| run.asked[0].epochs[0].work = 0.0),
+            ("work, endless", |run| {
+                run.asked[0].epochs[0].work = f64::INFINITY;
+            }),
+            ("lever of more ranks", |run| run.asked[0].place.ranks = 9),
+            ("lever of no node", |run| run.asked[0].place.nodes = 0),
             ("of a size", |run| {
                 run.by_collective[0].by_size[0].seconds = -1.0
             }),
@@ -175,7 +252,7 @@ mod tests {
 
     #[test]
     fn words_of_an_account_can_be_shown() {
-        let words: [fn(&mut JobSummary) -> &mut String; 8] = [
+        let words: [fn(&mut JobSummary) -> &mut String; 10] = [
             |run| &mut run.program,
             |run| &mut run.mode,
             |run| &mut run.library,
@@ -184,6 +261,8 @@ mod tests {
             |run| &mut run.path_hash,
             |run| &mut run.label,
             |run| &mut run.refused[0].reason,
+            |run| &mut run.asked[0].place.lever,
+            |run| &mut run.asked[0].arms[1],
         ];
         for (number, word) in words.into_iter().enumerate() {
             let run = judged(|run| *word(run) = "a\u{1b}[31m\nb".to_owned());

@@ -3,11 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
+use colltune_core::levers::asked::ARMS_MAX;
 use colltune_core::levers::{Arms, LEVERS_MAX, escaped, split};
 use colltune_core::roster::hash_bytes;
 
-/// More arms than these no tens of jobs can tell apart.
-pub const ARMS_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 64;
 const ARM_BYTES_MAX: usize = 256;
 

@@ -162,7 +162,7 @@ fn rows(asked: &[(&JobSummary, &Asked)], offered: &[String]) -> (Vec<String>, Ve
         let skipped = asked.epochs.len().saturating_sub(of_run);
         let told = asked.epochs.iter().skip(skipped).filter_map(|epoch| {
             let name = asked.arms.get(usize::from(epoch.arm))?;
-            let log_time = (epoch.seconds / epoch.work).ln();
+            let log_time = epoch.seconds.ln() - epoch.work.ln();
             Some((place(&mut names, name.clone()), log_time))
         });
         Epochs {
@@ -284,6 +284,26 @@ mod tests {
         assert_eq!(trained(&db)[0].epochs, 72);
         dropped(&jobs(0..40));
         assert!(trained(&db).is_empty());
+    }
+
+    #[test]
+    fn any_unit_of_work_is_learned_from_and_an_impossible_account_is_not() {
+        let (_folder, db) = database(0, 0, 1.0);
+        for run in 0..6 {
+            let mut run = run_of(run, 12, 1.3, "explore", |number| (run * 5 + number) % 3);
+            // The smallest number that there is, in every other run the largest.
+            let work = [5e-324, f64::MAX][usize::from(run.job.ends_with(['1', '3', '5']))];
+            let epochs = run.asked[0].epochs.iter_mut();
+            epochs.for_each(|epoch| epoch.work = work);
+            leave(&db, &run);
+        }
+        let mut wrong = run_of(9, 12, 1.3, "explore", |_| 1);
+        wrong.asked[0].epochs[0].seconds = 1e300;
+        leave(&db, &wrong);
+        let known = trained(&db);
+        assert_eq!(known[0].epochs, 72);
+        assert!(known[0].gain.iter().all(|gain| gain.is_finite()));
+        assert_eq!(trained(&db), known, "it can be read back");
     }
 
     #[test]

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 /// So many epochs of a lever are kept of a job, the newest, and of so many levers and sizes.
 pub const EPOCHS_MAX: usize = 128;
 pub const ASKED_MAX: usize = 64;
+/// More arms than these no tens of jobs can tell apart.
+pub const ARMS_MAX: usize = 64;
 /// The names of all arms together: a job's account is a line.
 const NAMES_BYTES_MAX: usize = 64 << 10;
 
