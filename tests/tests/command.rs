@@ -492,6 +492,19 @@ fn benches_are_not_installed_and_subcommands_of_other_programs_are_named() {
 }
 
 #[test]
+fn a_wrong_line_with_words_of_any_bytes_is_answered() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let word = std::ffi::OsStr::from_bytes(b"\xff\xfe");
+    let output = std::process::Command::new(colltune())
+        .args(["no-such".as_ref(), word])
+        .output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("no-such"), "{said}");
+}
+
+#[test]
 fn a_bench_without_a_name_asks() {
     let output = said_by(&colltune_bench(), &[]);
     let said = String::from_utf8_lossy(&output.stderr);

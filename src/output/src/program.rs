@@ -19,7 +19,9 @@ pub fn read<C: CommandFactory + FromArgMatches>(
     let matches = command.try_get_matches();
     let read = matches.and_then(|matches| C::from_arg_matches(&matches));
     read.unwrap_or_else(|error| {
-        let words: Vec<String> = std::env::args().collect();
+        let words: Vec<String> = std::env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
         explain(with_the_program(error, &words), &words).exit()
     })
 }
