@@ -82,7 +82,8 @@ impl Database {
             let made = share::make_incoming(&root, OsStr::new(INCOMING));
             made.map_err(at("make the folder", &db.incoming()))?;
         }
-        if !db.settings_path().exists() {
+        // A link to a file that is gone for the moment is somebody's, and stays.
+        if db.settings_path().symlink_metadata().is_err() {
             let text = settings::explained(&machine_here());
             write::atomically(&db.open_root()?, SETTINGS, text.as_bytes())?;
         }
@@ -293,7 +294,7 @@ impl Database {
             Ok(text) => {
                 Settings::from_toml(&text).map_err(|error| DbError::Settings { path, error })?
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Settings::default(),
+            Err(_) if path.symlink_metadata().is_err() => Settings::default(),
             Err(error) => return Err(at("read", &path)(error)),
         };
         for (variable, value) in std::env::vars_os() {
@@ -398,6 +399,23 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("nowhere"), "{error}");
+    }
+
+    #[test]
+    fn settings_that_a_link_names_are_neither_replaced_nor_guessed_while_they_are_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("colltune.toml");
+        std::os::unix::fs::symlink("elsewhere.toml", &link).unwrap();
+        let db = Database::create_or_open(folder.path()).unwrap();
+        assert!(fs::read_link(&link).is_ok(), "the link is somebody's");
+        let error = db.settings().unwrap_err().to_string();
+        assert!(error.contains("colltune.toml"), "{error}");
+        fs::write(
+            folder.path().join("elsewhere.toml"),
+            "machine = \"hydra\"\n",
+        )
+        .unwrap();
+        assert_eq!(db.machine(&db.settings().unwrap()), "hydra");
     }
 
     #[test]
