@@ -55,6 +55,10 @@ pub struct TrimmedMean {
     pub detectable: f64,
 }
 
+/// By how much the error of 5 to 10 values is larger than their winsorized variance says, where 95 % intervals are to
+/// hold the mean of normal values in 95 % of cases: found by drawing 200,000 samples each.
+const FEW: [f64; 6] = [1.24, 1.135, 1.085, 1.06, 1.035, 1.03];
+
 /// The mean without a tenth of the values at each end, one at least where there are five or more.
 ///
 /// Source: Tukey & McLaughlin, Sankhya A 25 (1963): the interval is Student's, with the variance of the values
@@ -77,6 +81,10 @@ pub fn trimmed_mean(values: &[f64]) -> TrimmedMean {
     let winsorized = sorted.iter().map(|value| value.clamp(low, high));
     let error = (winsorized.variance() * n as f64).sqrt() / kept.len() as f64;
     let degrees = (kept.len() - 1) as f64;
+    let error = match n.checked_sub(5).and_then(|place| FEW.get(place)) {
+        Some(factor) => factor * error,
+        None => error,
+    };
     let half = student(degrees, 0.975) * error;
     TrimmedMean {
         mean,
@@ -191,7 +199,7 @@ mod tests {
         assert_eq!(trimmed_mean(&[1.0]).half, f64::INFINITY);
     }
 
-    /// 1,000 data sets of ten normal values, by quantiles in a fixed order.
+    /// 4,000 data sets of each number of normal values, by quantiles in a fixed order.
     #[test]
     fn the_interval_of_a_trimmed_mean_holds_the_truth_as_often_as_it_says() {
         let normal = statrs::distribution::Normal::new(0.0, 1.0).unwrap();
@@ -199,13 +207,15 @@ mod tests {
             let uniform = (mix(set, place) >> 11) as f64 / (1u64 << 53) as f64;
             normal.inverse_cdf(uniform.max(1e-12))
         };
-        let holds = |set: &u64| {
-            let values: Vec<f64> = (0..10).map(|place| value(*set, place)).collect();
-            let found = trimmed_mean(&values);
-            found.mean.abs() <= found.half
-        };
-        let held = (1..=1000).filter(holds).count();
-        assert!((930..=970).contains(&held), "{held}");
+        for n in [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 20, 40] {
+            let holds = |set: &u64| {
+                let values: Vec<f64> = (0..n).map(|place| value(*set, place)).collect();
+                let found = trimmed_mean(&values);
+                found.mean.abs() <= found.half
+            };
+            let held = (1..=4000).filter(holds).count();
+            assert!((3750..=3850).contains(&held), "{n} values: {held}");
+        }
     }
 
     #[test]
