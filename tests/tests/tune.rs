@@ -150,6 +150,28 @@ on_each_library! {
         }
     }
 
+    fn runs_are_prepared_and_warmed_up_and_go_on_until_the_interval_is_narrow(mpi: Mpi) {
+        let line = Line::new(mpi, 20);
+        let prepared = line.path("prepared");
+        let prepare = format!("echo x >> {}", prepared.display());
+        let options = ["compare", "-n", "2", "--warmup", "2", "--until", "100%", "--json", "--prepare", &prepare];
+        let said = line.run(&options);
+        said.exits(0, &[]);
+        let found: Value = serde_json::from_str(&said.stdout).unwrap();
+        let pairs = found["pairs"].as_array().unwrap().len();
+        // Two pairs may be far apart.
+        let half = |name: &str| found["ratio"][name].as_f64().unwrap();
+        assert!((half("high") - half("low")) / (2.0 * half("value")) <= 1.0 && pairs >= 2);
+        let log = line.log();
+        assert_eq!(log.len(), 2 + 1 + 2 * pairs, "{log:?}");
+        assert_eq!(log[..2], ["without", "without"]);
+        let n_prepared = std::fs::read_to_string(&prepared).unwrap().lines().count();
+        assert_eq!(n_prepared, log.len(), "once before each run");
+        let said = line.run(&["compare", "-n", "2", "--prepare", "echo no mesh >&2; exit 3"]);
+        said.exits(1, &["prepare a run by `echo no mesh >&2; exit 3`", "exit code 3", "no mesh"]);
+        assert_eq!(line.log().len(), log.len(), "nothing ran unprepared");
+    }
+
     fn what_trying_variants_costs_is_compared_too_and_leaves_its_records(mpi: Mpi) {
         let runs_recorded = |options: &[&str]| {
             let line = Line::new(mpi, 20);
@@ -289,6 +311,27 @@ fn a_budget_that_is_too_short_says_so_and_nothing_is_lost() {
     line.run(&["tune", "--no-calibration", "--anyway", "--budget", "1s"])
         .exits(3, &["Going on where it was", "too short"]);
     assert_eq!(line.log().len(), 1, "what is known is not measured again");
+}
+
+#[test]
+fn so_many_jobs_as_are_allowed_end_with_a_comparison() {
+    let Some(mpi) = Mpi::OpenMpi.installed() else {
+        return;
+    };
+    let line = Line::new(mpi, 300);
+    let options = ["tune", "--no-calibration", "--anyway", "--max-jobs"];
+    let with = |number| [&options[..], &[number]].concat();
+    line.run(&with("9"))
+        .exits(2, &["--max-jobs 9", "up to 10 jobs"]);
+    assert!(line.log().is_empty());
+    line.run(&with("12"))
+        .exits(0, &["what is chosen", "It cost"]);
+    let n_jobs = line.log().len();
+    assert!((10..=12).contains(&n_jobs), "{n_jobs}");
+    // The same line again has as many.
+    line.run(&with("12")).exits(0, &["It cost"]);
+    let n_jobs = line.log().len() - n_jobs;
+    assert!((7..=12).contains(&n_jobs), "{n_jobs}");
 }
 
 #[test]

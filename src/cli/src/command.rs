@@ -4,6 +4,8 @@ mod tables;
 
 mod lever;
 
+mod trials;
+
 pub mod run;
 
 pub mod compare;

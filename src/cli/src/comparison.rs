@@ -14,7 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use colltune_launch::trial::{Done, Ended, Trials, Way, interrupted, summary};
 use colltune_output::failure::Stopped;
+use colltune_output::progress;
 
+/// A comparison that goes on until its interval is narrow enough has at most so many pairs.
+pub const PAIRS_MOST: usize = 100;
+/// Nobody may ask for more.
+pub const PAIRS_LIMIT: usize = 1000;
 /// From so many pairs on, the time in collectives without tuning is taken before, amid and after them.
 const PAIRS_TO_ACCOUNT_AGAIN: usize = 4;
 
@@ -24,7 +29,20 @@ pub fn tried(trials: &mut Trials, way: Way, how: &str) -> anyhow::Result<Done> {
         .map(|(name, arm)| format!(", with {name}={arm}"))
         .collect();
     let how = how.to_owned() + &with.concat();
-    trials.run(way, &mut || ()).map_err(|ended| match ended {
+    trials
+        .run(way, &mut || ())
+        .map_err(|ended| told(ended, &how))
+}
+
+/// One run of the bare program that does not count, the first number of the second.
+pub fn warmed_up(trials: &mut Trials, (number, all): (u16, u16)) -> anyhow::Result<()> {
+    progress::show(&format!("warms up: run {number} of {all}"));
+    let ended = trials.warm_up(&mut || ());
+    ended.map_err(|ended| told(ended, "to warm up"))
+}
+
+fn told(ended: Ended, how: &str) -> anyhow::Error {
+    match ended {
         Ended::Interrupted(signal) => interrupted(signal),
         Ended::TimedOut(_) => anyhow::Error::new(Stopped {
             message: format!("failed to finish a run {how}: {ended} (--timeout)"),
@@ -32,7 +50,7 @@ pub fn tried(trials: &mut Trials, way: Way, how: &str) -> anyhow::Result<Done> {
         }),
         Ended::NotStarted(error) => error,
         failed => anyhow::anyhow!("finish a run {how}: {failed}"),
-    })
+    }
 }
 
 /// The two sides of a comparison.
@@ -149,6 +167,15 @@ impl Comparison {
         })
     }
 
+    /// Whether more pairs are wanted, until half the interval's width is at most this part of the ratio.
+    pub fn goes_on(pairs: &[Pair], until: Option<f64>) -> bool {
+        let is_wide = |until: f64| {
+            let found = Comparison::of(pairs);
+            found.is_none_or(|found| half_width(found.ratio) > until)
+        };
+        pairs.len() < PAIRS_MOST && until.is_some_and(is_wide)
+    }
+
     /// The ratio so far, as a part of a sentence; empty where so few pairs tell nothing.
     pub fn so_far(&self) -> String {
         let Interval { low, value, high } = self.ratio;
@@ -182,6 +209,23 @@ impl Comparison {
             ),
         }
     }
+}
+
+/// Half an interval's width as a part of its value.
+pub fn half_width(ratio: Interval) -> f64 {
+    (ratio.high - ratio.low) / (2.0 * ratio.value)
+}
+
+/// The order of the two trials of each pair of the longest comparison.
+pub fn all_pairs(seed: u64) -> Vec<[Step; 2]> {
+    let steps = schedule(PAIRS_LIMIT, seed);
+    let timed: Vec<Step> = (steps.into_iter())
+        .filter(|step| *step != Step::Account)
+        .collect();
+    timed
+        .chunks_exact(2)
+        .map(|pair| [pair[0], pair[1]])
+        .collect()
 }
 
 /// Where the time of one side's jobs went: medians over its trials.
@@ -302,6 +346,33 @@ mod tests {
         let found = Comparison::of(&pairs(&swapped)).unwrap();
         assert_eq!(found.verdict, Verdict::Slower);
         assert!(found.sentence().contains("SLOWER"), "{}", found.sentence());
+    }
+
+    /// Who stops at a narrow interval stops a little too often where it is narrow by chance.
+    #[test]
+    fn a_comparison_that_goes_on_ends_at_a_narrow_interval_that_holds_the_truth() {
+        let mut random = StdRng::seed_from_u64(3);
+        let mut noise = || (0..12).map(|_| random.random::<f64>() - 0.5).sum::<f64>();
+        let (mut held, mut longest) = (0, 0);
+        for _ in 0..500 {
+            let mut times = Vec::new();
+            while times.len() < 10 || Comparison::goes_on(&pairs(&times), Some(0.01)) {
+                times.push((1.05 + 0.02 * noise(), 1.0));
+            }
+            let found = Comparison::of(&pairs(&times)).unwrap();
+            assert!(half_width(found.ratio) <= 0.01);
+            held += usize::from(found.ratio.low <= 1.05 && 1.05 <= found.ratio.high);
+            longest = longest.max(times.len());
+        }
+        assert!(held >= 465, "{held} of 500");
+        assert!(longest > 15 && longest < PAIRS_MOST, "{longest}");
+        let wild = [(1.0, 2.0), (2.0, 1.0)].repeat(PAIRS_MOST / 2);
+        assert!(Comparison::goes_on(&pairs(&wild[1..]), Some(0.01)));
+        assert!(
+            !Comparison::goes_on(&pairs(&wild), Some(0.01)),
+            "not for ever"
+        );
+        assert!(!Comparison::goes_on(&pairs(&wild[..3]), None));
     }
 
     #[test]

@@ -6,13 +6,13 @@ use colltune_core::levers::Arms;
 use colltune_core::request::Mode;
 use colltune_launch::trial::{Trials, Way};
 use colltune_output::{progress, table};
-use colltune_statistics::{median, trimmed_mean};
+use colltune_statistics::{Interval, median, trimmed_mean};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::{Pair, Side, seconds, tried};
+use crate::comparison::{PAIRS_MOST, Pair, Side, half_width, seconds, tried};
 
 const SIDES: [&str; 4] = ["neither", "levers", "collectives", "both"];
 
@@ -98,6 +98,17 @@ fn ratio(rounds: &[Round], log: impl Fn(&[f64]) -> f64) -> (f64, f64, f64) {
     let found = trimmed_mean(&logs);
     let at = |away: f64| (found.mean + away).exp();
     (at(-found.half), at(0.0), at(found.half))
+}
+
+/// Whether more rounds are wanted, until half the width of the interval of the last side beside the first one is at most
+/// this part of the ratio.
+pub fn goes_on(rounds: &[Round], until: Option<f64>) -> bool {
+    let is_wide = |until: f64| {
+        let last = |times: &[f64]| (times[0] / times[times.len() - 1]).ln();
+        let (low, value, high) = ratio(rounds, last);
+        rounds.is_empty() || half_width(Interval { low, value, high }) > until
+    };
+    rounds.len() < PAIRS_MOST && until.is_some_and(is_wide)
 }
 
 /// Whether the levers, or both where collectives are compared too, are shown to be faster than neither.

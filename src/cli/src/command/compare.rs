@@ -12,7 +12,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use colltune_core::account::JobSummary;
@@ -24,13 +23,17 @@ use colltune_statistics::Spread;
 use serde::Serialize;
 
 use super::lever;
+use super::trials::TrialArgs;
 use super::verdict::{self, Judged, Vetoed};
-use crate::comparison::{Account, Comparison, Pair, Side, Step, percent, schedule, seconds, tried};
-use crate::together::{Round, Sides};
+use crate::comparison::{
+    Account, Comparison, PAIRS_LIMIT, Pair, Side, Step, all_pairs, percent, schedule, seconds,
+    tried,
+};
+use crate::together::{self, Round, Sides};
 use colltune_launch::database::usual;
 use colltune_launch::levers::{Lever, filled};
-use colltune_launch::trial::{Interrupt, Trials, Tuner, Way};
-use colltune_output::parse::{library_name, mode};
+use colltune_launch::trial::{Interrupt, Trials, Way};
+use colltune_output::parse::mode;
 use colltune_output::progress;
 use colltune_output::{print, table};
 
@@ -42,28 +45,23 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         false => lever::compared(&Database::open(&db)?, &args.levers, &args.line)?,
     };
     super::run::read_line(&filled(&args.line, &arms.0))?;
-    let mut trials = Trials {
-        line: args.line.clone(),
-        arms: Default::default(),
-        told: Default::default(),
-        tuner: Tuner {
-            db: db.clone(),
-            mpi: args.mpi.clone(),
-            learner: None,
-        },
-        timeout: args.timeout,
-        shows_output: args.show_output,
-        interrupt: Interrupt::listen()?,
-        scratch: db.clone(),
-        said: Default::default(),
-        whole_times: Default::default(),
-    };
+    let interrupt = Interrupt::listen()?;
+    let mut trials = args.trials.trials(&args.line, (&db, None), &db, interrupt);
+    trials.arms = arms.0.clone();
+    args.trials.warm_up(&mut trials)?;
     if !args.levers.is_empty() {
         return together(&mut trials, &db, args, &arms);
     }
     let mut found = Found::default();
-    let steps = schedule(args.pairs, args.seed.unwrap_or(1));
-    let result = found.collect(&mut trials, &steps, args.pairs, args.mode);
+    let seed = args.seed.unwrap_or(1);
+    let steps = schedule(args.pairs, seed);
+    let mut result = found.collect(&mut trials, &steps, args.pairs, args.mode);
+    for pair in all_pairs(seed).iter().skip(args.pairs) {
+        if result.is_err() || !Comparison::goes_on(&found.pairs, args.trials.until) {
+            break;
+        }
+        result = found.collect(&mut trials, pair, args.pairs, args.mode);
+    }
     progress::clear();
     for line in &trials.said {
         progress::tell(line);
@@ -100,7 +98,10 @@ fn together(
     });
     let mut rounds = Vec::new();
     let seed = args.seed.unwrap_or(0) as usize;
-    for number in 0..args.pairs {
+    for number in 0..PAIRS_LIMIT {
+        if number >= args.pairs && !together::goes_on(&rounds, args.trials.until) {
+            break;
+        }
         let how = (args.mode, seed + number);
         let round = Round::run(
             trials,
@@ -135,6 +136,8 @@ Examples:
       only looks (`run --mode record`) how much of the time without it is spent in collectives.
   colltune compare -n 30 --db ./hydra.db -- mpirun -n 8 ./solver
       More runs show smaller differences.
+  colltune compare --until 1% --warmup 1 --prepare 'rm -rf output' -- mpirun -n 8 ./solver
+      Ten pairs, and more until the ratio is known to 1 %.
   colltune compare --lever placement=cplx:50 --db ./hydra.db -- mpirun -n 8 ./app {placement}
       One arm of the program's own choice beside the first one. If the collectives are tuned:
       each alone, and both.
@@ -169,18 +172,11 @@ pub struct Args {
     /// Seed of the coin that says who is first in a pair
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// End a run that takes longer, as in 10min, and the comparison with it
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-    timeout: Option<Duration>,
-    /// Pass on what the program prints, to standard error
-    #[arg(long)]
-    show_output: bool,
+    #[command(flatten)]
+    trials: TrialArgs,
     /// Print the findings and every time as JSON
     #[arg(long)]
     json: bool,
-    /// The MPI library, where program and launcher do not tell: openmpi, mpich, intel, mpi_abi
-    #[arg(long, value_parser = library_name(), value_name = "LIBRARY")]
-    mpi: Option<String>,
     /// The line that starts the job
     #[arg(last = true, required = true, value_name = "mpirun ...")]
     line: Vec<OsString>,
@@ -191,8 +187,8 @@ pub fn pairs(text: &str) -> Result<usize, String> {
         .parse()
         .map_err(|_| "it is no whole number".to_owned())?;
     match number {
-        1..=1000 => Ok(number),
-        _ => Err("allowed are 1 to 1000".to_owned()),
+        1..=PAIRS_LIMIT => Ok(number),
+        _ => Err(format!("allowed are 1 to {PAIRS_LIMIT}")),
     }
 }
 
@@ -232,7 +228,11 @@ impl Found {
         for step in steps {
             let so_far =
                 Comparison::of(&self.pairs).map_or_else(String::new, |found| found.so_far());
-            let pair = (self.pairs.len() + 1).min(n_pairs);
+            let pair = self.pairs.len() + 1;
+            let pair = match pair <= n_pairs {
+                true => format!("{pair} of {n_pairs}"),
+                false => pair.to_string(),
+            };
             match step {
                 // A tuner that told nothing the first time will not tell later.
                 Step::Account if !is_told => {}
@@ -247,10 +247,7 @@ impl Found {
                     self.accounts.extend(done.summary);
                 }
                 Step::Timed(side) => {
-                    progress::show(&format!(
-                        "pair {pair} of {n_pairs}, {}{so_far}",
-                        side.name()
-                    ));
+                    progress::show(&format!("pair {pair}, {}{so_far}", side.name()));
                     let done = tried(trials, side.way(mode), side.name())?;
                     if *side == Side::With {
                         self.with.extend(done.summary);

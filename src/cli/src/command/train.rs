@@ -12,17 +12,23 @@
 //! ```
 
 use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
 
 use crate::asked;
 use colltune_core::levers::learned::LearnedLever;
 use colltune_core::settings::LearnerKind;
+use colltune_db::lock::LockError;
 use colltune_db::train::LibraryReport;
-use colltune_db::{Database, TrainOptions, TrainReport, runs, train};
+use colltune_db::{Database, DbError, TrainOptions, TrainReport, runs, train};
 use serde::Serialize;
 
 use colltune_output::parse::learner;
 use colltune_output::progress;
 use colltune_output::{json, tell};
+
+/// Who waits for another training looks so often whether it is over.
+const LOOKS_AGAIN: Duration = Duration::from_millis(200);
 
 /// Ingests, learns and publishes.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -43,6 +49,21 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     print(&db, &report);
     Ok(())
+}
+
+/// Trains as soon as nobody else does: behind jobs that took minutes nobody wants to begin anew for that.
+///
+/// Errors: those of [`train`].
+pub fn train_in_turn(db: &Database) -> Result<TrainReport, DbError> {
+    loop {
+        match train(db, TrainOptions::default(), &|_| ()) {
+            Err(DbError::Lock(LockError::Held { holder, .. })) => {
+                progress::show(&format!("waits: {holder} is training"));
+                sleep(LOOKS_AGAIN);
+            }
+            other => return other,
+        }
+    }
 }
 
 #[derive(clap::Args, Debug)]
@@ -248,6 +269,10 @@ pub fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
+    use colltune_db::lock::Lock;
+
     use super::*;
 
     #[test]
@@ -262,5 +287,21 @@ mod tests {
             assert_eq!(grouped(number), text);
         }
         assert_eq!(counted(1, "run"), "1 run");
+    }
+
+    #[test]
+    fn who_finds_another_training_waits_for_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::create_or_open(folder.path()).unwrap();
+        let other = Lock::take(&db.lock_path()).unwrap();
+        let (done, is_done) = mpsc::channel();
+        std::thread::scope(|threads| {
+            threads.spawn(|| done.send(train_in_turn(&db).map(|_| ())));
+            // Long enough that it has found the lock.
+            sleep(2 * LOOKS_AGAIN);
+            assert!(is_done.try_recv().is_err());
+            drop(other);
+            is_done.recv().unwrap().unwrap();
+        });
     }
 }

@@ -19,7 +19,7 @@ mod rounds;
 mod report;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -30,14 +30,15 @@ use self::session::Session;
 use self::state::{End, Kept};
 use super::compare::pairs;
 use super::lever;
+use super::trials::TrialArgs;
 use super::verdict::Judged;
 use colltune_launch::database::usual;
 use colltune_launch::levers::{Lever, filled};
 use colltune_launch::library::of_launcher;
 use colltune_launch::line::Line;
-use colltune_launch::trial::{Interrupt, Trials, Tuner};
+use colltune_launch::trial::Interrupt;
 use colltune_output::failure::{Stopped, usage};
-use colltune_output::parse::{RunsOn, learner, library_name};
+use colltune_output::parse::{RunsOn, learner};
 use colltune_output::progress;
 
 /// Tunes until there is no more to gain.
@@ -50,6 +51,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             one.name, one.arms[0]
         )));
     }
+    if let Some(max) = args.max_jobs {
+        let least = session::jobs_least(args.batch, !args.levers.is_empty());
+        if max < least {
+            return Err(usage(format!(
+                "tune with --max-jobs {max}: looking, one batch and the shortest comparison take up to {least} jobs"
+            )));
+        }
+    }
     let line = filled(&args.line, &lever::first(&args.levers));
     let line = super::run::read_line(&line)?;
     let interrupt = Interrupt::listen()?;
@@ -61,13 +70,18 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     progress::tell(&format!("Database: {} ({what}).", place.display()));
     let mut kept = Kept::open(&place, &args.line)?;
     resume(&mut kept, args.anyway);
+    let of_db = (&*place, args.learner);
+    let scratch = place.join("tune");
     let mut session = Session {
-        kept,
-        trials: trials(args, &place, interrupt),
+        trials: args.trials.trials(&args.line, of_db, &scratch, interrupt),
         db,
         batch: args.batch,
         pairs: args.pairs,
+        until: args.trials.until,
         budget: args.budget,
+        max_jobs: args.max_jobs,
+        n_jobs_before: kept.state.n_jobs(),
+        kept,
         anyway: args.anyway,
         levers: args.levers.clone(),
         as_json: args.json,
@@ -95,6 +109,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn tuned(session: &mut Session, line: &Line, args: &Args) -> anyhow::Result<End> {
+    session.trials.arms = lever::first(&args.levers);
+    args.trials.warm_up(&mut session.trials)?;
     if let Some(end) = session.look()? {
         return Ok(end);
     }
@@ -115,6 +131,8 @@ Examples:
   colltune tune --lever block=32,64,128 -- mpirun -n 8 ./solver -b {block}
       The program's own options together with its collectives: each job draws an arm of every lever,
       and the comparison at the end has neither, levers, collectives, and both.
+  colltune tune --max-jobs 16 -- mpirun -n 8 ./solver
+      In sixteen jobs: what is chosen by then is compared as it is.
   colltune tune --db ./hydra.db --budget 2h -- srun -n 128 ./solver
       As much as fits into two hours. The same line goes on where it was, also after Ctrl-C.
 
@@ -140,6 +158,10 @@ pub struct Args {
     /// The most time that this invocation takes, as in 90min [default: none]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     budget: Option<Duration>,
+    /// The most jobs that this invocation runs, with the comparison, which has three runs on each side at least [default:
+    /// none]
+    #[arg(long, value_name = "N")]
+    max_jobs: Option<usize>,
     /// Jobs between two trainings; each takes a fraction of a second
     #[arg(long, value_name = "N", default_value = "1", value_parser = pairs)]
     batch: usize,
@@ -159,40 +181,14 @@ pub struct Args {
     /// Do not measure the machine first: more variants are tried
     #[arg(long)]
     no_calibration: bool,
-    /// End a job that takes longer, and the tuning with it
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-    timeout: Option<Duration>,
-    /// Pass on what the program prints, to standard error
-    #[arg(long)]
-    show_output: bool,
+    #[command(flatten)]
+    trials: TrialArgs,
     /// Print how it ended as JSON
     #[arg(long)]
     json: bool,
-    /// The MPI library, where program and launcher do not tell
-    #[arg(long, value_parser = library_name(), value_name = "LIBRARY")]
-    mpi: Option<String>,
     /// The line that starts the job
     #[arg(last = true, required = true, value_name = "mpirun ...")]
     line: Vec<OsString>,
-}
-
-fn trials(args: &Args, db: &Path, interrupt: Interrupt) -> Trials {
-    Trials {
-        line: args.line.clone(),
-        arms: lever::first(&args.levers),
-        told: Default::default(),
-        tuner: Tuner {
-            db: db.to_owned(),
-            mpi: args.mpi.clone(),
-            learner: args.learner,
-        },
-        timeout: args.timeout,
-        shows_output: args.show_output,
-        interrupt,
-        scratch: db.join("tune"),
-        said: Default::default(),
-        whole_times: Default::default(),
-    }
 }
 
 /// Says where an earlier invocation was; a tuning that is done begins anew where that is asked for.
@@ -221,7 +217,7 @@ fn calibrate(session: &Session, line: &Line, args: &Args) -> anyhow::Result<()> 
     };
     let known = of_launcher(&line.words[launcher]);
     // Slurm does not say which library it starts; the program does.
-    let told = args.mpi.as_deref().and_then(RunsOn::of);
+    let told = args.trials.mpi.as_deref().and_then(RunsOn::of);
     let told = || {
         let abis = super::run::libraries(line, told.map(|told| told.abi)).ok()?;
         abis.into_iter().flatten().next()

@@ -11,12 +11,10 @@ use colltune_core::account::{JobSummary, SIZES, least_bytes};
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::space::{Cell, Range};
-use colltune_db::{
-    CellChoice, DataKey, Database, Generation, ProgramVerdict, TrainOptions, Verdicts, train,
-};
+use colltune_db::{CellChoice, DataKey, Database, Generation, ProgramVerdict, Verdicts};
 use serde::Serialize;
 
-use crate::command::train::counted;
+use crate::command::train::{counted, train_in_turn};
 use crate::comparison::{Comparison, Verdict, seconds};
 
 /// A cell with less time than this share of the program's loss cost it nothing.
@@ -123,7 +121,7 @@ pub fn record(
             why_not,
         });
     }
-    let report = train(db, TrainOptions::default(), &|_| ())?;
+    let report = train_in_turn(db)?;
     let vetoed = |(key, choices): (DataKey, Vec<CellChoice>)| {
         let mut libraries = report.libraries.iter();
         let of = libraries.find(|one| one.library == key)?;

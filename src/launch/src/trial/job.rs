@@ -1,7 +1,7 @@
 //! Starting a trial, waiting for it, and ending it where it takes too long or this command is ended.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::fd::AsFd;
@@ -63,6 +63,8 @@ pub struct Trials {
     /// What the program is told where it asks, in place of what was learned.
     pub told: Arms,
     pub tuner: Tuner,
+    /// What a shell runs before each of them.
+    pub prepare: Option<OsString>,
     pub timeout: Option<Duration>,
     pub shows_output: bool,
     pub interrupt: Interrupt,
@@ -76,8 +78,34 @@ pub struct Trials {
 impl Trials {
     /// Runs the line once. `tick` is called about twenty times a second.
     pub fn run(&mut self, way: Way, tick: &mut dyn FnMut()) -> Result<Done, Ended> {
+        let (wall, summary) = self.once(way, tick)?;
+        // A tuner that told nothing leaves it open which program ran.
+        if way == Way::Bare || summary.is_some() {
+            let said = summary.as_ref();
+            self.whole_times
+                .note(&self.tuner.db, wall, said, &self.arms);
+        }
+        Ok(Done {
+            wall_s: wall.as_secs_f64(),
+            summary,
+        })
+    }
+
+    /// Runs the bare line once, and nobody hears of it.
+    pub fn warm_up(&mut self, tick: &mut dyn FnMut()) -> Result<(), Ended> {
+        self.once(Way::Bare, tick).map(|_| ())
+    }
+
+    fn once(
+        &mut self,
+        way: Way,
+        tick: &mut dyn FnMut(),
+    ) -> Result<(Duration, Option<JobSummary>), Ended> {
         if let Some(signal) = self.interrupt.signal() {
             return Err(Ended::Interrupted(signal));
+        }
+        if let Some(prepare) = &self.prepare {
+            self.prepared(prepare, tick)?;
         }
         let file = self
             .scratch
@@ -93,29 +121,35 @@ impl Trials {
         let _ = std::fs::remove_file(&file);
         self.said.extend(output.messages_of_ours());
         if !status.success() {
-            let how = match (status.code(), status.signal()) {
-                (Some(code), _) => format!("it ended with exit code {code}"),
-                (None, Some(signal)) => format!("it was ended by signal {signal}"),
-                (None, None) => "it ended in an unknown way".to_owned(),
-            };
             if let Some(said) =
                 read.filter(|said| !said.levers.is_empty() || !said.asked.is_empty())
             {
                 self.whole_times.forget(&self.tuner.db, &said);
             }
             let tail = output.tail();
+            let how = how_it_ended(status);
             return Err(Ended::Failed { how, tail });
         }
-        // A tuner that told nothing leaves it open which program ran.
-        if way == Way::Bare || read.is_some() {
-            let said = read.as_ref();
-            self.whole_times
-                .note(&self.tuner.db, wall, said, &self.arms);
-        }
-        Ok(Done {
-            wall_s: wall.as_secs_f64(),
-            summary: read,
-        })
+        Ok((wall, read))
+    }
+
+    /// Runs what comes before a trial.
+    fn prepared(&self, line: &OsStr, tick: &mut dyn FnMut()) -> Result<(), Ended> {
+        let mut output = Captured::new().map_err(Ended::NotStarted)?;
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(line).stdin(Stdio::null());
+        output.capture(&mut command).map_err(Ended::NotStarted)?;
+        let how = match watched(&mut command, self.timeout, &self.interrupt, tick) {
+            Ok((_, status)) if status.success() => return Ok(()),
+            Ok((_, status)) => how_it_ended(status),
+            Err(ended @ Ended::TimedOut(_)) => ended.to_string(),
+            Err(other) => return Err(other),
+        };
+        Err(Ended::NotStarted(anyhow::anyhow!(
+            "prepare a run by `{}`: {how}{}",
+            line.display(),
+            output.tail()
+        )))
     }
 
     /// The traces that jobs left and no training has read.
@@ -143,6 +177,14 @@ impl Trials {
             output.capture(&mut command)?;
         }
         Ok(command)
+    }
+}
+
+fn how_it_ended(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it ended with exit code {code}"),
+        (None, Some(signal)) => format!("it was ended by signal {signal}"),
+        (None, None) => "it ended in an unknown way".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use colltune_core::request::Mode;
-use colltune_db::{Database, Generation, LibraryReport, TrainOptions, train};
+use colltune_db::{Database, Generation, LibraryReport};
 use colltune_models::statistics::CellStatistics;
 
 use super::state::{Accounted, Choice, End, JOBS_MAX, Kept};
@@ -13,10 +13,10 @@ use super::words;
 use crate::asked;
 use crate::command::compare::Found;
 use crate::command::lever;
-use crate::command::train::counted;
+use crate::command::train::{counted, train_in_turn};
 use crate::command::verdict::{self, Judged};
-use crate::comparison::tried;
-use crate::comparison::{Step, percent, schedule, seconds};
+use crate::comparison::{Comparison, all_pairs, percent, seconds, tried};
+use crate::together;
 use colltune_launch::levers::Lever;
 use colltune_launch::trial::{Done, Trials, Way, summary};
 use colltune_output::failure::Stopped;
@@ -40,7 +40,12 @@ pub struct Session {
     pub db: Database,
     pub batch: usize,
     pub pairs: usize,
+    /// Further pairs make the ratio's interval as narrow as that; see [`Comparison::goes_on`].
+    pub until: Option<f64>,
     pub budget: Option<Duration>,
+    /// How many jobs this invocation runs at most, and how many ran before it.
+    pub max_jobs: Option<usize>,
+    pub n_jobs_before: usize,
     pub anyway: bool,
     pub levers: Vec<Lever>,
     /// How its end is told.
@@ -59,11 +64,13 @@ impl Session {
             let state = &self.kept.state;
             let levers_are = self.learned().iter().all(|one| one.is_settled);
             let is_stable = state.is_stable() && levers_are && asked::is_settled(&self.asked());
-            let is_settled = is_stable || state.n_learned() >= JOBS_MAX;
             let n_sides = self.n_sides();
+            let more = self.left_in_batch() + n_sides * PAIRS_LEAST;
+            let is_last = !self.allows(more + usize::from(state.wants_account()));
+            let is_settled = is_stable || state.n_learned() >= JOBS_MAX || is_last;
             let next = match is_settled {
                 true => n_sides * PAIRS_LEAST.saturating_sub(self.n_rounds()),
-                false => self.left_in_batch() + n_sides * PAIRS_LEAST,
+                false => more,
             };
             if !self.fits(next) {
                 return self.out_of_budget(next);
@@ -207,14 +214,14 @@ impl Session {
     fn learn(&mut self) -> anyhow::Result<Option<End>> {
         if self.kept.state.collectives_are_over {
             if self.is_asked() {
-                train(&self.db, TrainOptions::default(), &|_| ())?;
+                train_in_turn(&self.db)?;
             }
             self.kept.state.open_batch().choices = Some(Vec::new());
             self.save()?;
             return Ok(None);
         }
         progress::show("learns from what the jobs recorded");
-        let report = train(&self.db, TrainOptions::default(), &|_| ())?;
+        let report = train_in_turn(&self.db)?;
         for warning in report.ingest.warnings {
             if self.warned.insert(warning.clone()) {
                 progress::tell(&format!("colltune: {warning}"));
@@ -245,24 +252,30 @@ impl Session {
     fn compare(&mut self) -> anyhow::Result<()> {
         let mut n_pairs = self.pairs;
         let (n_sides, n_done) = (self.n_sides(), self.n_rounds());
-        while n_pairs > PAIRS_LEAST && !self.fits(n_sides * n_pairs.saturating_sub(n_done)) {
+        let has_room = |session: &Session, n_jobs| session.fits(n_jobs) && session.allows(n_jobs);
+        while n_pairs > PAIRS_LEAST && !has_room(self, n_sides * n_pairs.saturating_sub(n_done)) {
             n_pairs -= 1;
         }
         if self.has_levers() {
-            return self.compare_together(n_pairs);
+            self.compare_together(n_pairs)?;
+            while together::goes_on(&self.kept.state.rounds, self.until) && has_room(self, n_sides)
+            {
+                self.compare_together(self.kept.state.rounds.len() + 1)?;
+            }
+            return Ok(());
         }
-        let timed: Vec<Step> = schedule(n_pairs, 1)
-            .into_iter()
-            .filter(|step| *step != Step::Account)
-            .skip(2 * self.kept.state.pairs.len())
-            .collect();
         let mut found = Found {
             pairs: self.kept.state.pairs.clone(),
             with: self.kept.state.with.clone(),
             ..Found::default()
         };
         // Pair by pair, so that no more than one is lost.
-        for pair in timed.chunks(2) {
+        for pair in all_pairs(1).iter().skip(found.pairs.len()) {
+            let is_wanted = found.pairs.len() < n_pairs
+                || Comparison::goes_on(&found.pairs, self.until) && has_room(self, n_sides);
+            if !is_wanted {
+                break;
+            }
             found.collect(&mut self.trials, pair, n_pairs, Mode::Exploit)?;
             self.kept.state.pairs.clone_from(&found.pairs);
             self.kept.state.with.clone_from(&found.with);
@@ -325,6 +338,12 @@ impl Session {
         .into())
     }
 
+    /// Whether so many more jobs may run.
+    fn allows(&self, n_jobs: usize) -> bool {
+        let n_run = self.kept.state.n_jobs() - self.n_jobs_before;
+        self.max_jobs.is_none_or(|most| n_run + n_jobs <= most)
+    }
+
     /// Whether so many more jobs fit into the budget.
     fn fits(&self, n_jobs: usize) -> bool {
         let Some(budget) = self.budget else {
@@ -346,6 +365,11 @@ impl Session {
             progress::tell(&line);
         }
     }
+}
+
+/// The fewest jobs that a tuning with levers on its line, or without, may be allowed.
+pub fn jobs_least(batch: usize, has_levers: bool) -> usize {
+    LOOKS + batch + if has_levers { 4 } else { 2 } * PAIRS_LEAST
 }
 
 /// Stops where a job told nothing: what comes of further ones could not be learned from.
