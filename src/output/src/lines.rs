@@ -3,8 +3,8 @@
 use clap::{Arg, Command};
 
 // Files and folders, numbers, times, texts, names in a database, and what has parameters of its own.
-const OPEN: &str = "0..1 A..B 2|3 BLOCKS BYTES CELLS CHOICES DIR DIR|DECK|shell:DECK|octree:SEED F,E,C FACTOR FILE FILE|DB|NAME FOLDER GAIN GIB \
-                    GROUP HOST JOB KEY N NAME=ARM,... NAME=ARM,ARM,... NODE:FACTOR NxP OPTIONS OUTDIR POLICY RANKS \
+const OPEN: &str = "0..1 A..B 2|3 BLOCKS BYTES CELLS CHOICES COMMAND DIR DIR|DECK|shell:DECK|octree:SEED F,E,C FACTOR FILE FILE|DB|NAME FOLDER GAIN GIB \
+                    GROUP HOST JOB KEY N NAME=ARM,... NAME=ARM,ARM,... NODE:FACTOR NxP OPTIONS OUTDIR PERCENT POLICY RANKS \
                     RANKS:SPEED REASON RECORDING SEED SHAPE SHARE SITE SIZES SPEC SQL STEP STEPS T,T TEXT TIME USER VARIANT VARIANTS WHEN X [RANKS:]BYTES \
                     calls:DIR";
 // By what they are called where they have no better word.

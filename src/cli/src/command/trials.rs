@@ -73,7 +73,9 @@ impl TrialArgs {
 
 /// Reads `1%` as 0.01.
 fn share(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').map(|number| number.trim().parse::<f64>());
+    let number = text
+        .strip_suffix('%')
+        .map(|number| number.trim().parse::<f64>());
     match number {
         Some(Ok(percent)) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
         _ => {
