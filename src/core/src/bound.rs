@@ -155,7 +155,7 @@ fn load(variant: &Variant, extent: Extent, bytes: u64) -> Option<Load> {
             let segsize = variant.name.segsize.unwrap_or(0);
             Some(variant.shape?.load(extent.n_ranks, bytes, segsize))
         }
-        Some(Own::Schedule(own)) => Some(path::load(&own, extent.n_ranks, bytes)),
+        Some(Own::Schedule(own)) => path::load(&own, extent.n_ranks, bytes),
         Some(Own::Node(own)) => between_nodes(variant.collective, own, extent, bytes),
     }
 }
@@ -175,10 +175,10 @@ fn between_nodes(
         _ => bytes,
     };
     match own {
-        OnNodes::Leaders(Crossing::Schedule(own)) => Some(path::load(&own, nodes, of_node)),
+        OnNodes::Leaders(Crossing::Schedule(own)) => path::load(&own, nodes, of_node),
         OnNodes::Lanes(Crossing::Schedule(own)) => {
             let lanes = here.min(LANES_MOST as u64);
-            Some(path::load(&own, nodes, of_node.div_ceil(lanes)))
+            path::load(&own, nodes, of_node.div_ceil(lanes))
         }
         OnNodes::Direct(carriers) => {
             let others = f64::from(nodes.saturating_sub(1));

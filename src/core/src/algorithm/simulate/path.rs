@@ -3,39 +3,22 @@
 //!
 //! Messages are counted on a machine where a message takes one unit whatever it holds, bytes on one where nothing but
 //! bytes takes time. Both counts grow with the ranks as a constant, a logarithm, the ranks or their square does; three
-//! numbers of ranks tell which. A pipeline grows by the same with each segment. So a job on a million ranks asks for
-//! six simulations of 32 ranks at most, once.
+//! numbers of ranks tell which. A pipeline grows by the same with each segment. What is counted depends on nothing else,
+//! and takes longer than a job may take to start: it stands in `paths.txt`, which a test writes.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::LazyLock;
 
-use super::{Cores, Link, Machine, block, world};
-use crate::algorithm::registry::{Parameter, Row, Scheduled, Values};
-use crate::algorithm::schedule::Case;
-use crate::algorithm::simulate::symmetry::Fold;
+use crate::algorithm::registry::{ROWS, Scheduled};
 use crate::shape::Load;
 
 /// Powers of four, twice: so a tree of radix 2, 4 or 8 grows by whole levels.
 const RANKS: [usize; 3] = [2, 8, 32];
 /// From the first to the second a pipeline grows as it does from then on.
 const SEGMENTS: [usize; 2] = [2, 4];
-/// Bytes of a segment that is simulated: every rank's share of it holds elements.
-const SEGMENT_BYTES: f64 = (1u64 << 20) as f64;
-
-const MESSAGE: Link = Link {
-    latency_ns: 1.0,
-    overhead_ns: 0.0,
-    gap_ns: 1.0,
-    per_byte_ns: 0.0,
-    rendezvous_bytes: f64::INFINITY,
-    burst_bytes: 0.0,
-};
-const SEGMENT: Link = Link {
-    latency_ns: 0.0,
-    gap_ns: 0.0,
-    per_byte_ns: 1.0 / SEGMENT_BYTES,
-    ..MESSAGE
-};
+/// Lines of an algorithm's pattern, name, radix, window and whether it is cut, then the counts of messages by [`RANKS`], of
+/// one and of more segments, and those of segments.
+const COUNTED: &str = include_str!("paths.txt");
 
 /// Of one schedule, by [`SEGMENTS`] and [`RANKS`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,71 +30,56 @@ struct Path {
 
 type Key = (usize, usize, usize, bool);
 
-/// A path is a function of its key alone, so every rank finds the same one.
-static KNOWN: Mutex<Option<HashMap<Key, Path>>> = Mutex::new(None);
+static KNOWN: LazyLock<HashMap<Key, Path>> = LazyLock::new(|| {
+    let names = ROWS
+        .iter()
+        .map(|row| format!("{:?} {}", row.pattern, row.name));
+    let places: HashMap<String, usize> = names.zip(0..).collect();
+    COUNTED
+        .lines()
+        .filter_map(|line| read(line, &places))
+        .collect()
+});
 
-/// What a call carries that runs a schedule on so many ranks with a root or without.
+fn read(line: &str, places: &HashMap<String, usize>) -> Option<(Key, Path)> {
+    let mut words = line.split(' ');
+    let name = format!("{} {}", words.next()?, words.next()?);
+    let [radix, window] = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
+    let key = (*places.get(&name)?, radix, window, words.next()? == "cut");
+    let mut counts = || -> Option<[[f64; 3]; 2]> {
+        let mut all = [[0.0; 3]; 2];
+        for count in all.as_flattened_mut() {
+            *count = words.next()?.parse().ok()?;
+        }
+        Some(all)
+    };
+    let (messages, carried) = (counts()?, counts()?);
+    Some((key, Path { messages, carried }))
+}
+
+/// What a call carries that runs a schedule on so many ranks with a root or without; `None` of a schedule that was not
+/// counted.
 ///
 /// Units: `bytes` as the collective counts its size.
-pub fn load(own: &Scheduled, n_ranks: u32, bytes: u64) -> Load {
+pub fn load(own: &Scheduled, n_ranks: u32, bytes: u64) -> Option<Load> {
     let (row, values) = (own.row(), own.values);
     let segments = row.segments(bytes, n_ranks as usize, values.segsize) as f64;
-    let path = known(own);
+    let path = KNOWN.get(&key(own))?;
     let at = |counts: [[f64; 3]; 2]| {
         let [from, to] = SEGMENTS.map(|segments| segments as f64);
         let each = |which: usize| (counts[1][which] - counts[0][which]) / (to - from);
         let each = continued([each(0), each(1), each(2)], n_ranks);
         (continued(counts[0], n_ranks) + each * (segments - from)).max(0.0)
     };
-    Load {
+    Some(Load {
         messages: at(path.messages),
         bytes: at(path.carried) / segments * bytes as f64,
-    }
+    })
 }
 
-fn known(own: &Scheduled) -> Path {
-    let (row, values) = (own.row(), own.values);
-    let is_cut = values.segsize > 0;
-    let key = (own.place(), values.radix, values.window, is_cut);
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_with(HashMap::new);
-    *known.entry(key).or_insert_with(|| simulated(row, values))
-}
-
-fn simulated(row: &Row, values: Values) -> Path {
-    let cuts = |parameter: &Parameter| matches!(parameter, Parameter::Segsize(..));
-    let is_cut = values.segsize > 0 && row.parameters.iter().any(cuts);
-    let of = |link: Link| {
-        let count = |segments| RANKS.map(|n_ranks| makespan(row, values, n_ranks, segments, link));
-        match is_cut {
-            true => SEGMENTS.map(count),
-            false => [count(1); 2],
-        }
-    };
-    Path {
-        messages: of(MESSAGE),
-        carried: of(SEGMENT),
-    }
-}
-
-/// In units of the link, where each rank has a node of its own.
-fn makespan(row: &Row, values: Values, n_ranks: usize, segments: usize, link: Link) -> f64 {
-    let case = Case {
-        segments,
-        ..row.case(0, n_ranks, 0, values, 0)
-    };
-    let node_of: Vec<u32> = (0..n_ranks as u32).collect();
-    let machine = Machine {
-        inside: link,
-        between: link,
-        reduce_per_byte_ns: 0.0,
-        copy_per_byte_ns: 0.0,
-        cores: Cores::ENOUGH,
-    };
-    let schedule = |rank| (row.schedule)(Case { rank, ..case });
-    let block = block(row, &node_of, segments as f64 * SEGMENT_BYTES);
-    let fold = Fold::new(row.symmetry, &node_of);
-    world::run(schedule, &node_of, block, &machine, fold).makespan_ns
+fn key(own: &Scheduled) -> Key {
+    let values = own.values;
+    (own.place(), values.radix, values.window, values.segsize > 0)
 }
 
 /// A count on any number of ranks, by those on [`RANKS`].
@@ -144,7 +112,95 @@ fn log2(n: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::algorithm::pattern::Pattern;
-    use crate::algorithm::registry::ROWS;
+    use crate::algorithm::registry::{Parameter, Row, Values};
+    use crate::algorithm::schedule::Case;
+    use crate::algorithm::simulate::symmetry::Fold;
+    use crate::algorithm::simulate::{Cores, Link, Machine, block, world};
+
+    /// Bytes of a segment that is simulated: every rank's share of it holds elements.
+    const SEGMENT_BYTES: f64 = (1u64 << 20) as f64;
+
+    const MESSAGE: Link = Link {
+        latency_ns: 1.0,
+        overhead_ns: 0.0,
+        gap_ns: 1.0,
+        per_byte_ns: 0.0,
+        rendezvous_bytes: f64::INFINITY,
+        burst_bytes: 0.0,
+    };
+    const SEGMENT: Link = Link {
+        latency_ns: 0.0,
+        gap_ns: 0.0,
+        per_byte_ns: 1.0 / SEGMENT_BYTES,
+        ..MESSAGE
+    };
+
+    fn simulated(row: &Row, values: Values) -> Path {
+        let cuts = |parameter: &Parameter| matches!(parameter, Parameter::Segsize(..));
+        let is_cut = values.segsize > 0 && row.parameters.iter().any(cuts);
+        let of = |link: Link| {
+            let count =
+                |segments| RANKS.map(|n_ranks| makespan(row, values, n_ranks, segments, link));
+            match is_cut {
+                true => SEGMENTS.map(count),
+                false => [count(1); 2],
+            }
+        };
+        Path {
+            messages: of(MESSAGE),
+            carried: of(SEGMENT),
+        }
+    }
+
+    /// In units of the link, where each rank has a node of its own.
+    fn makespan(row: &Row, values: Values, n_ranks: usize, segments: usize, link: Link) -> f64 {
+        let case = Case {
+            segments,
+            ..row.case(0, n_ranks, 0, values, 0)
+        };
+        let node_of: Vec<u32> = (0..n_ranks as u32).collect();
+        let machine = Machine {
+            inside: link,
+            between: link,
+            reduce_per_byte_ns: 0.0,
+            copy_per_byte_ns: 0.0,
+            cores: Cores::ENOUGH,
+        };
+        let schedule = |rank| (row.schedule)(Case { rank, ..case });
+        let block = block(row, &node_of, segments as f64 * SEGMENT_BYTES);
+        let fold = Fold::new(row.symmetry, &node_of);
+        world::run(schedule, &node_of, block, &machine, fold).makespan_ns
+    }
+
+    /// `COLLTUNE_BLESS=1` writes the file anew.
+    #[test]
+    fn what_was_counted_is_what_the_simulator_counts() {
+        let mut seen = std::collections::HashSet::new();
+        let mut text = String::new();
+        for own in every().filter(|own| seen.insert(key(own))) {
+            let (row, values) = (own.row(), own.values);
+            let path = simulated(row, values);
+            let cut = if values.segsize > 0 { "cut" } else { "whole" };
+            text += &format!(
+                "{:?} {} {} {} {cut}",
+                row.pattern, row.name, values.radix, values.window
+            );
+            for count in [path.messages, path.carried].as_flattened().as_flattened() {
+                text += &format!(" {count}");
+            }
+            text.push('\n');
+        }
+        if std::env::var_os("COLLTUNE_BLESS").is_some_and(|value| value == "1") {
+            let path = concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/src/algorithm/simulate/paths.txt"
+            );
+            std::fs::write(path, &text).unwrap();
+        }
+        assert_eq!(text, COUNTED, "COLLTUNE_BLESS=1 writes it anew");
+        assert!(every().all(|own| KNOWN.contains_key(&key(&own))));
+        assert_eq!(KNOWN.len(), seen.len());
+    }
 
     fn every() -> impl Iterator<Item = Scheduled> {
         let rows = ROWS.iter().enumerate();
@@ -162,7 +218,7 @@ mod tests {
     }
 
     fn of(pattern: Pattern, name: &str, n_ranks: u32, bytes: u64) -> (f64, f64) {
-        let load = load(&named(pattern, name), n_ranks, bytes);
+        let load = load(&named(pattern, name), n_ranks, bytes).unwrap();
         (load.messages, load.bytes / bytes as f64)
     }
 
@@ -197,7 +253,7 @@ mod tests {
                     continue;
                 }
                 let bytes = values.segsize * segments as u64;
-                let found = load(&own, n_ranks as u32, bytes.max(1));
+                let found = load(&own, n_ranks as u32, bytes.max(1)).unwrap();
                 if row.segments(bytes, n_ranks, values.segsize) != segments {
                     continue;
                 }
@@ -240,7 +296,7 @@ mod tests {
                     let Load {
                         messages,
                         bytes: carried,
-                    } = load(&own, n_ranks, bytes);
+                    } = load(&own, n_ranks, bytes).unwrap();
                     assert!(
                         messages.is_finite() && messages >= 0.0,
                         "{name} {n_ranks} {bytes}"
