@@ -27,7 +27,7 @@ const ROWS_MAX: usize = 96;
 const EFFECTS: [f64; 6] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0];
 /// How much likelier than any other size it is beforehand that a lever has none.
 const NONE: f64 = 3.0;
-/// Logarithms of costs beyond that are no ratios any more.
+/// Beyond that costs overflow.
 const EFFECT_MAX: f64 = 300.0;
 const STEPS: [f64; 4] = [0.0, 0.1, 0.3, 1.0];
 /// Those of level and blocks, of which nothing is known.

@@ -154,12 +154,13 @@ on_each_library! {
         let line = Line::new(mpi, 20);
         let prepared = line.path("prepared");
         let prepare = format!("echo x >> {}", prepared.display());
-        let options = ["compare", "-n", "2", "--warmup", "2", "--until", "100%", "--json", "--prepare", &prepare];
+        // The interval of one pair has no end.
+        let options = ["compare", "-n", "1", "--warmup", "2", "--until", "100%", "--json", "--prepare", &prepare];
         let said = line.run(&options);
         said.exits(0, &[]);
         let found: Value = serde_json::from_str(&said.stdout).unwrap();
         let pairs = found["pairs"].as_array().unwrap().len();
-        // Two pairs may be far apart.
+        // Two pairs may be far apart, too.
         let half = |name: &str| found["ratio"][name].as_f64().unwrap();
         assert!((half("high") - half("low")) / (2.0 * half("value")) <= 1.0 && pairs >= 2);
         let log = line.log();
@@ -169,6 +170,8 @@ on_each_library! {
         assert_eq!(n_prepared, log.len(), "once before each run");
         let said = line.run(&["compare", "-n", "2", "--prepare", "echo no mesh >&2; exit 3"]);
         said.exits(1, &["prepare a run by `echo no mesh >&2; exit 3`", "exit code 3", "no mesh"]);
+        let said = line.run(&["compare", "-n", "2", "--prepare", "sleep 60", "--timeout", "1s"]);
+        said.exits(124, &["what prepares it ran for more than 1s"]);
         assert_eq!(line.log().len(), log.len(), "nothing ran unprepared");
     }
 
@@ -319,19 +322,40 @@ fn so_many_jobs_as_are_allowed_end_with_a_comparison() {
         return;
     };
     let line = Line::new(mpi, 300);
-    let options = ["tune", "--no-calibration", "--anyway", "--max-jobs"];
-    let with = |number| [&options[..], &[number]].concat();
-    line.run(&with("9"))
-        .exits(2, &["--max-jobs 9", "up to 10 jobs"]);
-    assert!(line.log().is_empty());
-    line.run(&with("12"))
-        .exits(0, &["what is chosen", "It cost"]);
-    let n_jobs = line.log().len();
-    assert!((10..=12).contains(&n_jobs), "{n_jobs}");
-    // The same line again has as many.
-    line.run(&with("12")).exits(0, &["It cost"]);
-    let n_jobs = line.log().len() - n_jobs;
-    assert!((7..=12).contains(&n_jobs), "{n_jobs}");
+    let tune = |most: u32, batch: &str| {
+        let before = line.log().len();
+        let most_said = most.to_string();
+        let options = [
+            "tune",
+            "--no-calibration",
+            "--anyway",
+            "--batch",
+            batch,
+            "--max-jobs",
+            &most_said,
+        ];
+        let said = line.run(&options);
+        let n_jobs = line.log().len() - before;
+        assert!(n_jobs <= most as usize, "{n_jobs} jobs of {most}: {said:?}");
+        (said, n_jobs)
+    };
+    // Three jobs on each side, one that explores, and at least one that looks.
+    let (said, n_jobs) = tune(7, "1");
+    said.exits(
+        3,
+        &[
+            "--max-jobs 7 is too few for what comes next: 7 jobs",
+            "is kept",
+        ],
+    );
+    assert!((1..=3).contains(&n_jobs), "{n_jobs}");
+    let (said, n_jobs) = tune(12, "1");
+    said.exits(0, &["not stable yet", "what is chosen", "It cost"]);
+    assert!(n_jobs >= 7, "{n_jobs}");
+    // The same line again has as many; six of a batch want a job with the default among them.
+    let (said, n_jobs) = tune(13, "6");
+    said.exits(0, &["not stable yet", "It cost"]);
+    assert!(n_jobs >= 6, "{n_jobs}");
 }
 
 #[test]

@@ -8,6 +8,10 @@ use crate::owners::Owners;
 
 /// No job runs for longer: about thirty years.
 const SECONDS_MAX: f64 = 1e9;
+/// Nor asks more often.
+const EPOCHS_OF_A_JOB_MAX: u64 = 1 << 40;
+/// Powers of two below the sizes that there are.
+const CLASSES: std::ops::RangeInclusive<i32> = -1075..=1023;
 /// Words that end up in tables and on terminals.
 const WORD_BYTES_MAX: usize = 1024;
 
@@ -104,7 +108,8 @@ fn is_possible_question(asked: &Asked, ranks: u64) -> bool {
     };
     (1..=ARMS_MAX).contains(&arms.len())
         && epochs.len() <= EPOCHS_MAX
-        && epochs.len() as u64 <= *all
+        && (epochs.len() as u64..=EPOCHS_OF_A_JOB_MAX).contains(all)
+        && CLASSES.contains(&place.class)
         && [place.nodes, place.ppn, place.ranks]
             .iter()
             .all(|count| (1..=ranks).contains(count))
@@ -213,6 +218,10 @@ mod tests {
                 run.asked[0].all = 1 << 20;
             }),
             ("epochs, more than all", |run| run.asked[0].all = 0),
+            ("epochs, beyond all", |run| run.asked[0].all = u64::MAX),
+            ("class, beyond all", |run| {
+                run.asked[0].place.class = i32::MAX
+            }),
             ("epoch, long", |run| {
                 run.asked[0].epochs[0].seconds = 1e300;
             }),

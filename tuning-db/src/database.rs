@@ -83,7 +83,7 @@ impl Database {
             made.map_err(at("make the folder", &db.incoming()))?;
         }
         // A link to a file that is gone for the moment is somebody's, and stays.
-        if db.settings_path().symlink_metadata().is_err() {
+        if is_missing(&db.settings_path()) {
             let text = settings::explained(&machine_here());
             write::atomically(&db.open_root()?, SETTINGS, text.as_bytes())?;
         }
@@ -294,7 +294,7 @@ impl Database {
             Ok(text) => {
                 Settings::from_toml(&text).map_err(|error| DbError::Settings { path, error })?
             }
-            Err(_) if path.symlink_metadata().is_err() => Settings::default(),
+            Err(_) if is_missing(&path) => Settings::default(),
             Err(error) => return Err(at("read", &path)(error)),
         };
         for (variable, value) in std::env::vars_os() {
@@ -338,6 +338,12 @@ fn refuse_site(path: &Path) -> Result<(), DbError> {
         path: path.to_owned(),
         remedy,
     })
+}
+
+/// Whether there is nothing of that name; a link to a file that is gone is something.
+fn is_missing(path: &Path) -> bool {
+    let found = path.symlink_metadata();
+    found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 #[cfg(test)]

@@ -14,12 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use colltune_launch::trial::{Done, Ended, Trials, Way, interrupted, summary};
 use colltune_output::failure::Stopped;
-use colltune_output::progress;
 
-/// A comparison that goes on until its interval is narrow enough has at most so many pairs.
-pub const PAIRS_MOST: usize = 100;
-/// Nobody may ask for more.
-pub const PAIRS_LIMIT: usize = 1000;
+/// With `--until` a comparison has at most so many pairs.
+const UNTIL_MOST: usize = 100;
 /// From so many pairs on, the time in collectives without tuning is taken before, amid and after them.
 const PAIRS_TO_ACCOUNT_AGAIN: usize = 4;
 
@@ -29,28 +26,15 @@ pub fn tried(trials: &mut Trials, way: Way, how: &str) -> anyhow::Result<Done> {
         .map(|(name, arm)| format!(", with {name}={arm}"))
         .collect();
     let how = how.to_owned() + &with.concat();
-    trials
-        .run(way, &mut || ())
-        .map_err(|ended| told(ended, &how))
-}
-
-/// One run of the bare program that does not count, the first number of the second.
-pub fn warmed_up(trials: &mut Trials, (number, all): (u16, u16)) -> anyhow::Result<()> {
-    progress::show(&format!("warms up: run {number} of {all}"));
-    let ended = trials.warm_up(&mut || ());
-    ended.map_err(|ended| told(ended, "to warm up"))
-}
-
-fn told(ended: Ended, how: &str) -> anyhow::Error {
-    match ended {
+    trials.run(way, &mut || ()).map_err(|ended| match ended {
         Ended::Interrupted(signal) => interrupted(signal),
-        Ended::TimedOut(_) => anyhow::Error::new(Stopped {
+        Ended::TimedOut(..) => anyhow::Error::new(Stopped {
             message: format!("failed to finish a run {how}: {ended} (--timeout)"),
             code: 124,
         }),
         Ended::NotStarted(error) => error,
         failed => anyhow::anyhow!("finish a run {how}: {failed}"),
-    }
+    })
 }
 
 /// The two sides of a comparison.
@@ -87,20 +71,25 @@ pub enum Step {
     Timed(Side),
 }
 
+/// The order of the two trials of one pair after the other, without end.
+pub fn orders(seed: u64) -> impl Iterator<Item = [Step; 2]> {
+    let mut coin = StdRng::seed_from_u64(seed);
+    let order = move || match coin.random::<bool>() {
+        true => [Side::With, Side::Without],
+        false => [Side::Without, Side::With],
+    };
+    std::iter::repeat_with(order).map(|order| order.map(Step::Timed))
+}
+
 /// The order of the trials of `n_pairs` pairs.
 pub fn schedule(n_pairs: usize, seed: u64) -> Vec<Step> {
-    let mut coin = StdRng::seed_from_u64(seed);
     let again = n_pairs >= PAIRS_TO_ACCOUNT_AGAIN;
     let mut steps = vec![Step::Account];
-    for pair in 0..n_pairs {
+    for (pair, order) in orders(seed).take(n_pairs).enumerate() {
         if again && pair == n_pairs / 2 {
             steps.push(Step::Account);
         }
-        let order = match coin.random::<bool>() {
-            true => [Side::With, Side::Without],
-            false => [Side::Without, Side::With],
-        };
-        steps.extend(order.map(Step::Timed));
+        steps.extend(order);
     }
     if again {
         steps.push(Step::Account);
@@ -167,15 +156,6 @@ impl Comparison {
         })
     }
 
-    /// Whether more pairs are wanted, until half the interval's width is at most this part of the ratio.
-    pub fn goes_on(pairs: &[Pair], until: Option<f64>) -> bool {
-        let is_wide = |until: f64| {
-            let found = Comparison::of(pairs);
-            found.is_none_or(|found| half_width(found.ratio) > until)
-        };
-        pairs.len() < PAIRS_MOST && until.is_some_and(is_wide)
-    }
-
     /// The ratio so far, as a part of a sentence; empty where so few pairs tell nothing.
     pub fn so_far(&self) -> String {
         let Interval { low, value, high } = self.ratio;
@@ -211,21 +191,31 @@ impl Comparison {
     }
 }
 
-/// Half an interval's width as a part of its value.
-pub fn half_width(ratio: Interval) -> f64 {
-    (ratio.high - ratio.low) / (2.0 * ratio.value)
+/// How well a ratio is to be known: half the width of its 95 % interval, as a part of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Until(pub f64);
+
+impl Until {
+    /// Whether a comparison of so many pairs or rounds goes on.
+    pub fn wants_more(self, n: usize, ratio: Option<Interval>) -> bool {
+        n < UNTIL_MOST && ratio.is_none_or(|ratio| half_width(ratio) > self.0)
+    }
+
+    /// What there is to say of a comparison that ended before.
+    pub fn missed(self, n: usize, ratio: Option<Interval>) -> Option<String> {
+        let half = ratio.map_or(f64::INFINITY, half_width);
+        (half > self.0).then(|| {
+            format!(
+                "After {n} runs on each side the ratio is known to {}, not to {} (--until).",
+                percent(half),
+                percent(self.0)
+            )
+        })
+    }
 }
 
-/// The order of the two trials of each pair of the longest comparison.
-pub fn all_pairs(seed: u64) -> Vec<[Step; 2]> {
-    let steps = schedule(PAIRS_LIMIT, seed);
-    let timed: Vec<Step> = (steps.into_iter())
-        .filter(|step| *step != Step::Account)
-        .collect();
-    timed
-        .chunks_exact(2)
-        .map(|pair| [pair[0], pair[1]])
-        .collect()
+fn half_width(ratio: Interval) -> f64 {
+    (ratio.high - ratio.low) / (2.0 * ratio.value)
 }
 
 /// Where the time of one side's jobs went: medians over its trials.
@@ -353,10 +343,15 @@ mod tests {
     fn a_comparison_that_goes_on_ends_at_a_narrow_interval_that_holds_the_truth() {
         let mut random = StdRng::seed_from_u64(3);
         let mut noise = || (0..12).map(|_| random.random::<f64>() - 0.5).sum::<f64>();
+        let until = Until(0.01);
         let (mut held, mut longest) = (0, 0);
         for _ in 0..500 {
             let mut times = Vec::new();
-            while times.len() < 10 || Comparison::goes_on(&pairs(&times), Some(0.01)) {
+            let wants_more = |times: &[(f64, f64)]| {
+                let ratio = Comparison::of(&pairs(times)).map(|found| found.ratio);
+                until.wants_more(times.len(), ratio)
+            };
+            while times.len() < 10 || wants_more(&times) {
                 times.push((1.05 + 0.02 * noise(), 1.0));
             }
             let found = Comparison::of(&pairs(&times)).unwrap();
@@ -365,14 +360,17 @@ mod tests {
             longest = longest.max(times.len());
         }
         assert!(held >= 465, "{held} of 500");
-        assert!(longest > 15 && longest < PAIRS_MOST, "{longest}");
-        let wild = [(1.0, 2.0), (2.0, 1.0)].repeat(PAIRS_MOST / 2);
-        assert!(Comparison::goes_on(&pairs(&wild[1..]), Some(0.01)));
-        assert!(
-            !Comparison::goes_on(&pairs(&wild), Some(0.01)),
-            "not for ever"
-        );
-        assert!(!Comparison::goes_on(&pairs(&wild[..3]), None));
+        assert!(longest > 15 && longest < UNTIL_MOST, "{longest}");
+        let [wide, narrow] = [0.5, 1.0].map(|low| Interval {
+            low,
+            value: 1.0,
+            high: 2.0 - low,
+        });
+        assert!(until.wants_more(UNTIL_MOST - 1, Some(wide)) && until.wants_more(1, None));
+        assert!(!until.wants_more(UNTIL_MOST, Some(wide)), "not for ever");
+        let said = until.missed(UNTIL_MOST, Some(wide)).unwrap();
+        assert!(said.contains("known to 50 %, not to 1.0 %"), "{said}");
+        assert_eq!(until.missed(9, Some(narrow)), None);
     }
 
     #[test]

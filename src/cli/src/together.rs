@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::{PAIRS_MOST, Pair, Side, half_width, seconds, tried};
+use crate::comparison::{Pair, Side, seconds, tried};
 
 const SIDES: [&str; 4] = ["neither", "levers", "collectives", "both"];
 
@@ -93,28 +93,27 @@ impl Round {
 }
 
 /// A ratio of times over rounds with its 95 % interval: how many times as fast.
-fn ratio(rounds: &[Round], log: impl Fn(&[f64]) -> f64) -> (f64, f64, f64) {
+fn ratio(rounds: &[Round], log: impl Fn(&[f64]) -> f64) -> Interval {
     let logs: Vec<f64> = rounds.iter().map(|round| log(&round.seconds)).collect();
     let found = trimmed_mean(&logs);
     let at = |away: f64| (found.mean + away).exp();
-    (at(-found.half), at(0.0), at(found.half))
+    Interval {
+        low: at(-found.half),
+        value: at(0.0),
+        high: at(found.half),
+    }
 }
 
-/// Whether more rounds are wanted, until half the width of the interval of the last side beside the first one is at most
-/// this part of the ratio.
-pub fn goes_on(rounds: &[Round], until: Option<f64>) -> bool {
-    let is_wide = |until: f64| {
-        let last = |times: &[f64]| (times[0] / times[times.len() - 1]).ln();
-        let (low, value, high) = ratio(rounds, last);
-        rounds.is_empty() || half_width(Interval { low, value, high }) > until
-    };
-    rounds.len() < PAIRS_MOST && until.is_some_and(is_wide)
+/// How many times as fast the last side is as the first; `None` of no rounds.
+pub fn last_beside_first(rounds: &[Round]) -> Option<Interval> {
+    let last = rounds.first()?.seconds.len() - 1;
+    Some(ratio(rounds, |times| (times[0] / times[last]).ln()))
 }
 
 /// Whether the levers, or both where collectives are compared too, are shown to be faster than neither.
 pub fn is_faster(rounds: &[Round]) -> bool {
     let n_sides = rounds.first().map_or(0, |round| round.seconds.len());
-    n_sides > 1 && ratio(rounds, |times| (times[0] / times[n_sides - 1]).ln()).0 > 1.0
+    n_sides > 1 && ratio(rounds, |times| (times[0] / times[n_sides - 1]).ln()).low > 1.0
 }
 
 /// The 95 % interval of how many times as fast the levers alone make it.
@@ -122,7 +121,7 @@ pub fn levers(rounds: &[Round]) -> (f64, f64) {
     if rounds.is_empty() {
         return (0.0, f64::INFINITY);
     }
-    let (low, _, high) = ratio(rounds, |times| (times[0] / times[1]).ln());
+    let Interval { low, high, .. } = ratio(rounds, |times| (times[0] / times[1]).ln());
     (low, high)
 }
 
@@ -136,7 +135,8 @@ pub fn text(rounds: &[Round]) -> String {
         let beside = match side {
             0 => String::new(),
             _ => {
-                let (low, value, high) = ratio(rounds, |times| (times[0] / times[side]).ln());
+                let Interval { low, value, high } =
+                    ratio(rounds, |times| (times[0] / times[side]).ln());
                 format!("{value:.3} ({low:.3} to {high:.3})")
             }
         };
@@ -147,8 +147,13 @@ pub fn text(rounds: &[Round]) -> String {
     let mut text = format!("{} {runs} each, in drawn order:\n", rounds.len());
     text += &table(&["", "median", "times as fast (95 % interval)"], &rows);
     if n_sides == 4 {
-        let both = ratio(rounds, |times| (times[0] / times[3]).ln()).1;
-        let (low, more, high) = ratio(rounds, |t| (t[1] * t[2] / (t[0] * t[3])).ln());
+        let both = ratio(rounds, |times| (times[0] / times[3]).ln()).value;
+        let of_both = |t: &[f64]| (t[1] * t[2] / (t[0] * t[3])).ln();
+        let Interval {
+            low,
+            value: more,
+            high,
+        } = ratio(rounds, of_both);
         text += &format!(
             "Both together give {both:.3}, {more:.3} times the product of each alone (95 % interval {low:.3} to {high:.3}){}.\n",
             match low > 1.0 || high < 1.0 {

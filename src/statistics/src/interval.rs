@@ -55,8 +55,8 @@ pub struct TrimmedMean {
     pub detectable: f64,
 }
 
-/// By how much the error of 5 to 10 values is larger than their winsorized variance says, where 95 % intervals are to
-/// hold the mean of normal values in 95 % of cases: found by drawing 200,000 samples each.
+/// By how much the error of 5 to 10 values is larger than their winsorized variance says: so much wider 95 % intervals held
+/// the mean of 95 % of 200,000 samples of normal values each.
 const FEW: [f64; 6] = [1.24, 1.135, 1.085, 1.06, 1.035, 1.03];
 
 /// The mean without a tenth of the values at each end, one at least where there are five or more.

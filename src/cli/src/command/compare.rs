@@ -19,15 +19,15 @@ use colltune_core::catalogue;
 use colltune_core::levers::Arms;
 use colltune_core::request::Mode;
 use colltune_db::{Database, Generation};
-use colltune_statistics::Spread;
+use colltune_statistics::{Interval, Spread};
 use serde::Serialize;
 
 use super::lever;
+use super::train::goes_on;
 use super::trials::TrialArgs;
 use super::verdict::{self, Judged, Vetoed};
 use crate::comparison::{
-    Account, Comparison, PAIRS_LIMIT, Pair, Side, Step, all_pairs, percent, schedule, seconds,
-    tried,
+    Account, Comparison, Pair, Side, Step, Until, orders, percent, schedule, seconds, tried,
 };
 use crate::together::{self, Round, Sides};
 use colltune_launch::database::usual;
@@ -48,7 +48,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let interrupt = Interrupt::listen()?;
     let mut trials = args.trials.trials(&args.line, (&db, None), &db, interrupt);
     trials.arms = arms.0.clone();
-    args.trials.warm_up(&mut trials)?;
     if !args.levers.is_empty() {
         return together(&mut trials, &db, args, &arms);
     }
@@ -56,21 +55,24 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let seed = args.seed.unwrap_or(1);
     let steps = schedule(args.pairs, seed);
     let mut result = found.collect(&mut trials, &steps, args.pairs, args.mode);
-    for pair in all_pairs(seed).iter().skip(args.pairs) {
-        if result.is_err() || !Comparison::goes_on(&found.pairs, args.trials.until) {
+    for pair in orders(seed).skip(args.pairs) {
+        let until = args.trials.until;
+        if result.is_err() || until.is_none_or(|until| !found.wants_more(until)) {
             break;
         }
-        result = found.collect(&mut trials, pair, args.pairs, args.mode);
+        result = found.collect(&mut trials, &pair, args.pairs, args.mode);
     }
     progress::clear();
     for line in &trials.said {
         progress::tell(line);
     }
     result?;
+    let ratio = found.ratio();
+    args.trials.tell_missed(found.pairs.len(), ratio);
     let mut report = Report::of(&db, args, &found)?;
     // Other modes run other things than what is chosen.
     if args.mode == Mode::Exploit {
-        report.record(&db, &found);
+        report.record(&db, &found, &trials.interrupt);
     }
     print(&if args.json {
         serde_json::to_string(&report)? + "\n"
@@ -98,8 +100,13 @@ fn together(
     });
     let mut rounds = Vec::new();
     let seed = args.seed.unwrap_or(0) as usize;
-    for number in 0..PAIRS_LIMIT {
-        if number >= args.pairs && !together::goes_on(&rounds, args.trials.until) {
+    let until = args.trials.until;
+    let wants_more = |rounds: &[Round]| {
+        let ratio = together::last_beside_first(rounds);
+        until.is_some_and(|until| until.wants_more(rounds.len(), ratio))
+    };
+    for number in 0.. {
+        if number >= args.pairs && !wants_more(&rounds) {
             break;
         }
         let how = (args.mode, seed + number);
@@ -119,6 +126,8 @@ fn together(
     for line in &trials.said {
         progress::tell(line);
     }
+    let ratio = together::last_beside_first(&rounds);
+    args.trials.tell_missed(rounds.len(), ratio);
     if args.json {
         let told = serde_json::json!({"schema": 1, "db": db, "mode": args.mode.name(), "first": first,
             "chosen": chosen, "rounds": rounds});
@@ -182,13 +191,16 @@ pub struct Args {
     line: Vec<OsString>,
 }
 
+/// The most that `--pairs` takes.
+const PAIRS_MOST: usize = 1000;
+
 pub fn pairs(text: &str) -> Result<usize, String> {
     let number: usize = text
         .parse()
         .map_err(|_| "it is no whole number".to_owned())?;
     match number {
-        1..=PAIRS_LIMIT => Ok(number),
-        _ => Err(format!("allowed are 1 to {PAIRS_LIMIT}")),
+        1..=PAIRS_MOST => Ok(number),
+        _ => Err(format!("allowed are 1 to {PAIRS_MOST}")),
     }
 }
 
@@ -213,6 +225,15 @@ pub struct Found {
 }
 
 impl Found {
+    /// How many times as fast colltune makes it, as far as is known.
+    pub fn ratio(&self) -> Option<Interval> {
+        Comparison::of(&self.pairs).map(|found| found.ratio)
+    }
+
+    pub fn wants_more(&self, until: Until) -> bool {
+        until.wants_more(self.pairs.len(), self.ratio())
+    }
+
     /// Runs the steps one after the other, of a comparison of `n_pairs` pairs with colltune in this mode.
     ///
     /// Errors: the first trial that does not end well ends the comparison.
@@ -326,10 +347,11 @@ impl Report {
     }
 
     /// Leaves the verdict in the database.
-    fn record(&mut self, db: &Path, found: &Found) {
+    fn record(&mut self, db: &Path, found: &Found, interrupt: &Interrupt) {
+        let compared = (&self.comparison, found.pairs.len());
         let recorded = Database::open_to_change(db)
             .map_err(anyhow::Error::from)
-            .and_then(|db| verdict::record(&db, &self.comparison, found.pairs.len(), &found.with));
+            .and_then(|db| verdict::record(&db, compared, &found.with, &|| goes_on(interrupt)));
         let judged = recorded.unwrap_or_else(|error| Judged::failed(&error));
         (self.vetoed, self.why_not_vetoed) = (judged.vetoed, judged.why_not);
     }

@@ -23,12 +23,13 @@ use colltune_db::train::LibraryReport;
 use colltune_db::{Database, DbError, TrainOptions, TrainReport, runs, train};
 use serde::Serialize;
 
+use colltune_launch::trial::{Interrupt, interrupted};
 use colltune_output::parse::learner;
 use colltune_output::progress;
 use colltune_output::{json, tell};
 
-/// Who waits for another training looks so often whether it is over.
-const LOOKS_AGAIN: Duration = Duration::from_millis(200);
+/// How often a training that another one keeps waiting is tried again.
+const TRIES_EVERY: Duration = Duration::from_millis(200);
 
 /// Ingests, learns and publishes.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -51,18 +52,37 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Trains as soon as nobody else does: behind jobs that took minutes nobody wants to begin anew for that.
+/// Trains as soon as nobody else does: behind jobs that took minutes nobody wants to begin anew for that. Before each
+/// further try `goes_on` is asked whether to wait on.
 ///
-/// Errors: those of [`train`].
-pub fn train_in_turn(db: &Database) -> Result<TrainReport, DbError> {
+/// Errors: those of [`train`], and of `goes_on`.
+pub fn train_in_turn(
+    db: &Database,
+    goes_on: &dyn Fn() -> anyhow::Result<()>,
+) -> anyhow::Result<TrainReport> {
+    let mut said = String::new();
     loop {
         match train(db, TrainOptions::default(), &|_| ()) {
             Err(DbError::Lock(LockError::Held { holder, .. })) => {
-                progress::show(&format!("waits: {holder} is training"));
-                sleep(LOOKS_AGAIN);
+                if holder != said {
+                    progress::show(&format!("waits: {holder} is training"));
+                    said = holder;
+                }
+                goes_on()?;
+                sleep(TRIES_EVERY);
             }
-            other => return other,
+            other => return Ok(other?),
         }
+    }
+}
+
+/// Whether no signal has asked this command to end.
+///
+/// Errors: one has.
+pub fn goes_on(interrupt: &Interrupt) -> anyhow::Result<()> {
+    match interrupt.signal() {
+        Some(signal) => Err(interrupted(signal)),
+        None => Ok(()),
     }
 }
 
@@ -269,8 +289,6 @@ pub fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
-
     use colltune_db::lock::Lock;
 
     use super::*;
@@ -293,15 +311,14 @@ mod tests {
     fn who_finds_another_training_waits_for_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let db = Database::create_or_open(folder.path()).unwrap();
-        let other = Lock::take(&db.lock_path()).unwrap();
-        let (done, is_done) = mpsc::channel();
-        std::thread::scope(|threads| {
-            threads.spawn(|| done.send(train_in_turn(&db).map(|_| ())));
-            // Long enough that it has found the lock.
-            sleep(2 * LOOKS_AGAIN);
-            assert!(is_done.try_recv().is_err());
-            drop(other);
-            is_done.recv().unwrap().unwrap();
-        });
+        let other = std::cell::Cell::new(Some(Lock::take(&db.lock_path()).unwrap()));
+        let stops = train_in_turn(&db, &|| anyhow::bail!("interrupted"));
+        assert_eq!(stops.unwrap_err().to_string(), "interrupted");
+        let ends = || {
+            assert!(other.take().is_some(), "it is over: nothing is waited for");
+            Ok(())
+        };
+        train_in_turn(&db, &ends).unwrap();
+        assert!(other.take().is_none(), "it waited");
     }
 }

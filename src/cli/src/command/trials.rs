@@ -8,22 +8,25 @@ use clap::value_parser;
 use colltune_core::settings::LearnerKind;
 use colltune_launch::trial::{Interrupt, Trials, Tuner};
 use colltune_output::parse::library_name;
+use colltune_output::progress;
+use colltune_statistics::Interval;
 
-use crate::comparison;
+use crate::comparison::Until;
 
 #[derive(clap::Args, Debug)]
 pub struct TrialArgs {
-    /// Go on with the comparison, up to 100 runs on each side, until half the width of the ratio's interval is at most so
-    /// much, as in 1%
-    #[arg(long, value_name = "PERCENT", value_parser = share)]
-    pub until: Option<f64>,
-    /// Run the bare program so many times first, for what it reads to be in memory; these runs do not count
+    /// Add pairs after those of -n, up to 100 in all, until the 95 % interval is within PERCENT of the ratio on either side, as
+    /// in 1%; with levers that of both beside neither
+    #[arg(long, value_name = "PERCENT", value_parser = until)]
+    pub until: Option<Until>,
+    /// Run the bare program so many times first; these runs are not timed, and count nowhere
     #[arg(long, value_name = "N", default_value = "0", value_parser = value_parser!(u16).range(..=1000))]
     warmup: u16,
-    /// A shell's line that runs before each job, as in 'rm -rf output'; its time does not count
+    /// A line for `sh -c` before each job, as in 'rm -rf output', with the job's arms in place of {NAME} and no input; its
+    /// time does not count, and where it fails so does this command
     #[arg(long, value_name = "COMMAND")]
     prepare: Option<OsString>,
-    /// End a job that takes longer, as in 10min, and this command with it
+    /// End a job, or what prepares it, that takes longer, as in 10min, and this command with it
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
     /// Pass on what the program prints, to standard error
@@ -53,6 +56,9 @@ impl TrialArgs {
                 learner,
             },
             prepare: self.prepare.clone(),
+            prepare_s: 0.0,
+            warmups: self.warmup,
+            warmed_up: 0,
             timeout: self.timeout,
             shows_output: self.show_output,
             interrupt,
@@ -62,22 +68,20 @@ impl TrialArgs {
         }
     }
 
-    /// The runs before those that count.
-    ///
-    /// Errors: the first one that does not end well.
-    pub fn warm_up(&self, trials: &mut Trials) -> anyhow::Result<()> {
-        (1..=self.warmup)
-            .try_for_each(|number| comparison::warmed_up(trials, (number, self.warmup)))
+    /// Says of a comparison that ended before its ratio was known as well as was asked for.
+    pub fn tell_missed(&self, n: usize, ratio: Option<Interval>) {
+        let missed = self.until.and_then(|until| until.missed(n, ratio));
+        missed.iter().for_each(|sentence| progress::tell(sentence));
     }
 }
 
 /// Reads `1%` as 0.01.
-fn share(text: &str) -> Result<f64, String> {
+fn until(text: &str) -> Result<Until, String> {
     let number = text
         .strip_suffix('%')
         .map(|number| number.trim().parse::<f64>());
     match number {
-        Some(Ok(percent)) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
+        Some(Ok(percent)) if percent > 0.0 && percent <= 100.0 => Ok(Until(percent / 100.0)),
         _ => {
             Err("it is a part of the ratio in percent, above 0 and up to 100, as in 1%".to_owned())
         }
@@ -91,10 +95,10 @@ mod tests {
     #[test]
     fn a_share_is_written_in_percent() {
         for (text, value) in [("1%", 0.01), ("0.5 %", 0.005), ("100%", 1.0)] {
-            assert_eq!(share(text), Ok(value), "{text}");
+            assert_eq!(until(text), Ok(Until(value)), "{text}");
         }
         for text in ["1", "0%", "-1%", "101%", "nan%", "inf%", "%", "one%", ""] {
-            assert!(share(text).unwrap_err().contains("as in 1%"), "{text}");
+            assert!(until(text).unwrap_err().contains("as in 1%"), "{text}");
         }
     }
 }

@@ -51,14 +51,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             one.name, one.arms[0]
         )));
     }
-    if let Some(max) = args.max_jobs {
-        let least = session::jobs_least(args.batch, !args.levers.is_empty());
-        if max < least {
-            return Err(usage(format!(
-                "tune with --max-jobs {max}: looking, one batch and the shortest comparison take up to {least} jobs"
-            )));
-        }
-    }
     let line = filled(&args.line, &lever::first(&args.levers));
     let line = super::run::read_line(&line)?;
     let interrupt = Interrupt::listen()?;
@@ -95,6 +87,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let end = end.map_err(|error| report::kept(error, &session))?;
     progress::clear();
+    if end == End::Compared {
+        args.trials.tell_missed(session.n_rounds(), session.ratio());
+    }
     let judged = session.judge();
     // Without a verdict the same line comes back to it, and to nothing else.
     session.kept.state.end = judged.is_ok().then_some(end);
@@ -109,8 +104,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn tuned(session: &mut Session, line: &Line, args: &Args) -> anyhow::Result<End> {
-    session.trials.arms = lever::first(&args.levers);
-    args.trials.warm_up(&mut session.trials)?;
     if let Some(end) = session.look()? {
         return Ok(end);
     }
@@ -141,9 +134,9 @@ so after one to three jobs, and that is the end (--anyway goes on). So is it whe
 jobs that tried variants leave so little to find that more of them would not pay. Every sixth job
 runs the default, to compare with. The choices are stable when ten jobs or more have tried
 variants and the trainings of the last half of them changed none in the cells with 1 % of the
-time or more; after fifty they are compared as they are. Where the whole program is slower with
-them, no tables are written; they are out of force where their time can explain that, and later
-jobs try them anew.
+time or more; after fifty, or where --max-jobs leaves room for no other, they are compared as they
+are. Where the whole program is slower with them, no tables are written; they are out of force
+where their time can explain that, and later jobs try them anew.
 
 Each job runs the line as it stands, as `colltune run` would: its output is not shown
 (--show-output passes it to standard error), its standard input is read anew where it is a file.
@@ -158,8 +151,7 @@ pub struct Args {
     /// The most time that this invocation takes, as in 90min [default: none]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     budget: Option<Duration>,
-    /// The most jobs that this invocation runs, with the comparison, which has three runs on each side at least [default:
-    /// none]
+    /// The most jobs that this invocation runs, those of the comparison among them, and not those of --warmup [default: none]
     #[arg(long, value_name = "N")]
     max_jobs: Option<usize>,
     /// Jobs between two trainings; each takes a fraction of a second

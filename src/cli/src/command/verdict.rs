@@ -73,15 +73,15 @@ impl Vetoed {
     }
 }
 
-/// Records a comparison of `n_pairs` pairs with what is chosen, whose jobs said `with`; where the program is slower, what
-/// that puts out of force. The same comparison again changes nothing.
+/// Records a comparison, and of how many pairs, with what is chosen, whose jobs said `with`; where the program is slower, what
+/// that puts out of force. The same comparison again changes nothing. `goes_on`: see [`train_in_turn`].
 ///
-/// Errors: a database that cannot be written, as while somebody trains, or does not train.
+/// Errors: a database that cannot be written, or does not train.
 pub fn record(
     db: &Database,
-    comparison: &Comparison,
-    n_pairs: usize,
+    (comparison, n_pairs): (&Comparison, usize),
     with: &[JobSummary],
+    goes_on: &dyn Fn() -> anyhow::Result<()>,
 ) -> anyhow::Result<Judged> {
     let Some(job) = with.last() else {
         return Ok(Judged::not(
@@ -121,7 +121,7 @@ pub fn record(
             why_not,
         });
     }
-    let report = train_in_turn(db)?;
+    let report = train_in_turn(db, goes_on)?;
     let vetoed = |(key, choices): (DataKey, Vec<CellChoice>)| {
         let mut libraries = report.libraries.iter();
         let of = libraries.find(|one| one.library == key)?;
@@ -431,7 +431,7 @@ mod tests {
         };
         let found = Comparison::of(&[pair; 4]).unwrap();
         let why = |jobs: &[JobSummary]| {
-            let judged = record(&db, &found, 4, jobs).unwrap();
+            let judged = record(&db, (&found, 4), jobs, &|| Ok(())).unwrap();
             assert!(judged.vetoed.is_empty());
             judged.why_not.unwrap()
         };

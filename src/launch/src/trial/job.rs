@@ -1,7 +1,7 @@
 //! Starting a trial, waiting for it, and ending it where it takes too long or this command is ended.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::fd::AsFd;
@@ -19,6 +19,7 @@ use thiserror::Error;
 
 use super::way::Tuner;
 use super::{Interrupt, Way, WholeTimes, summary};
+use crate::levers::filled;
 use colltune_output::progress;
 
 /// How often signals are looked for while a job runs.
@@ -46,8 +47,9 @@ pub struct Done {
 pub enum Ended {
     #[error("{how}{tail}")]
     Failed { how: String, tail: String },
-    #[error("it ran for more than {} and was ended", humantime::format_duration(*.0))]
-    TimedOut(Duration),
+    /// What did, and for how long.
+    #[error("{} ran for more than {} and was ended", .0, humantime::format_duration(*.1))]
+    TimedOut(&'static str, Duration),
     #[error("interrupted")]
     Interrupted(u8),
     #[error("{0:#}")]
@@ -63,8 +65,12 @@ pub struct Trials {
     /// What the program is told where it asks, in place of what was learned.
     pub told: Arms,
     pub tuner: Tuner,
-    /// What a shell runs before each of them.
+    /// What a shell runs before each of them, with `{NAME}` likewise, and the longest time that it took.
     pub prepare: Option<OsString>,
+    pub prepare_s: f64,
+    /// The bare line runs so many times before the first of them, all of them and so far.
+    pub warmups: u16,
+    pub warmed_up: u16,
     pub timeout: Option<Duration>,
     pub shows_output: bool,
     pub interrupt: Interrupt,
@@ -78,7 +84,13 @@ pub struct Trials {
 impl Trials {
     /// Runs the line once. `tick` is called about twenty times a second.
     pub fn run(&mut self, way: Way, tick: &mut dyn FnMut()) -> Result<Done, Ended> {
-        let (wall, summary) = self.once(way, tick)?;
+        while self.warmed_up < self.warmups {
+            let number = self.warmed_up + 1;
+            progress::show(&format!("warms up: run {number} of {}", self.warmups));
+            self.run_job(Way::Bare, tick)?;
+            self.warmed_up = number;
+        }
+        let (wall, summary) = self.run_job(way, tick)?;
         // A tuner that told nothing leaves it open which program ran.
         if way == Way::Bare || summary.is_some() {
             let said = summary.as_ref();
@@ -91,12 +103,8 @@ impl Trials {
         })
     }
 
-    /// Runs the bare line once, and nobody hears of it.
-    pub fn warm_up(&mut self, tick: &mut dyn FnMut()) -> Result<(), Ended> {
-        self.once(Way::Bare, tick).map(|_| ())
-    }
-
-    fn once(
+    /// The same, and the ledger is told nothing.
+    fn run_job(
         &mut self,
         way: Way,
         tick: &mut dyn FnMut(),
@@ -104,9 +112,7 @@ impl Trials {
         if let Some(signal) = self.interrupt.signal() {
             return Err(Ended::Interrupted(signal));
         }
-        if let Some(prepare) = &self.prepare {
-            self.prepared(prepare, tick)?;
-        }
+        self.prepare(tick)?;
         let file = self
             .scratch
             .join(format!("summary-{}.json", std::process::id()));
@@ -134,22 +140,33 @@ impl Trials {
     }
 
     /// Runs what comes before a trial.
-    fn prepared(&self, line: &OsStr, tick: &mut dyn FnMut()) -> Result<(), Ended> {
+    fn prepare(&mut self, tick: &mut dyn FnMut()) -> Result<(), Ended> {
+        let Some(line) = &self.prepare else {
+            return Ok(());
+        };
+        let [line] = &filled(std::slice::from_ref(line), &self.arms)[..] else {
+            unreachable!("one word stays one word");
+        };
         let mut output = Captured::new().map_err(Ended::NotStarted)?;
         let mut command = Command::new("sh");
         command.arg("-c").arg(line).stdin(Stdio::null());
-        output.capture(&mut command).map_err(Ended::NotStarted)?;
-        let how = match watched(&mut command, self.timeout, &self.interrupt, tick) {
-            Ok((_, status)) if status.success() => return Ok(()),
-            Ok((_, status)) => how_it_ended(status),
-            Err(ended @ Ended::TimedOut(_)) => ended.to_string(),
-            Err(other) => return Err(other),
-        };
-        Err(Ended::NotStarted(anyhow::anyhow!(
-            "prepare a run by `{}`: {how}{}",
-            line.display(),
-            output.tail()
-        )))
+        self.take_output(&mut command, &output)
+            .map_err(Ended::NotStarted)?;
+        let ended = watched(&mut command, self.timeout, &self.interrupt, tick);
+        let (wall, status) = ended.map_err(|ended| match ended {
+            Ended::TimedOut(_, limit) => Ended::TimedOut("what prepares it", limit),
+            other => other,
+        })?;
+        self.prepare_s = self.prepare_s.max(wall.as_secs_f64());
+        match status.success() {
+            true => Ok(()),
+            false => Err(Ended::NotStarted(anyhow::anyhow!(
+                "prepare a run by `{}`: {}{}",
+                line.display(),
+                how_it_ended(status),
+                output.tail()
+            ))),
+        }
     }
 
     /// The traces that jobs left and no training has read.
@@ -168,15 +185,20 @@ impl Trials {
         let mut command =
             way.command(&self.line, (&self.arms, &self.told), &self.tuner, summary)?;
         command.stdin(input());
-        if self.shows_output {
-            // What the line says stands above the output, and not amid it.
-            progress::keep();
-            let stderr = std::io::stderr().as_fd().try_clone_to_owned();
-            command.stdout(stderr.context("pass the job's output on")?);
-        } else {
-            output.capture(&mut command)?;
-        }
+        self.take_output(&mut command, output)?;
         Ok(command)
+    }
+
+    /// Where a command's output goes.
+    fn take_output(&self, command: &mut Command, output: &Captured) -> anyhow::Result<()> {
+        if !self.shows_output {
+            return output.capture(command);
+        }
+        // What the line says stands above the output, and not amid it.
+        progress::keep();
+        let stderr = std::io::stderr().as_fd().try_clone_to_owned();
+        command.stdout(stderr.context("pass the job's output on")?);
+        Ok(())
     }
 }
 
@@ -243,7 +265,7 @@ fn wait(
         }
         if let Some(timeout) = timeout.filter(|timeout| begun.elapsed() > *timeout) {
             stop(group, ended);
-            return Err(Ended::TimedOut(timeout));
+            return Err(Ended::TimedOut("it", timeout));
         }
     }
 }

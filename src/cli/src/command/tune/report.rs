@@ -49,6 +49,8 @@ struct Json {
     rounds: Vec<Round>,
     database: PathBuf,
     end: End,
+    /// Whether the choices stayed the same over the last trainings, and were not compared as they were.
+    stable: bool,
     /// Over all invocations.
     jobs: usize,
     spent_s: f64,
@@ -93,6 +95,7 @@ impl Json {
             rounds: state.rounds.clone(),
             database: session.db.root().to_owned(),
             end,
+            stable: state.is_stable(),
             jobs: state.n_jobs(),
             spent_s: state.spent_s,
             comparison: state.comparison(),

@@ -53,6 +53,24 @@ impl Session {
         }
     }
 
+    /// How many sides a comparison may have once more is learned.
+    pub fn n_sides_most(&self) -> usize {
+        let has_levers = !self.levers.is_empty() || self.is_asked();
+        match has_levers && !self.kept.state.collectives_are_over {
+            true => 4,
+            false => 2,
+        }
+    }
+
+    /// Rounds of another comparison than the next one are nothing to go on from: others may have trained the database.
+    pub fn forget_other_sides(&mut self) {
+        let n_sides = self.n_sides();
+        let mut rounds = self.kept.state.rounds.iter();
+        if rounds.any(|round| round.seconds.len() != n_sides) {
+            self.kept.state.forget_pairs();
+        }
+    }
+
     pub fn n_rounds(&self) -> usize {
         let state = &self.kept.state;
         state.rounds.len().max(state.pairs.len())
@@ -70,16 +88,6 @@ impl Session {
             asked: told_chosen,
         };
         let n_sides = self.n_sides();
-        // Others may have trained the database meanwhile.
-        if self
-            .kept
-            .state
-            .rounds
-            .iter()
-            .any(|round| round.seconds.len() != n_sides)
-        {
-            self.kept.state.forget_pairs();
-        }
         while self.kept.state.rounds.len() < n_rounds {
             let state = &mut self.kept.state;
             let how = (Mode::Exploit, state.rounds.len());

@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use colltune_core::request::Mode;
-use colltune_db::{Database, Generation, LibraryReport};
+use colltune_db::{Database, Generation, LibraryReport, TrainReport};
 use colltune_models::statistics::CellStatistics;
+use colltune_statistics::Interval;
 
 use super::state::{Accounted, Choice, End, JOBS_MAX, Kept};
 use super::words;
 use crate::asked;
 use crate::command::compare::Found;
 use crate::command::lever;
-use crate::command::train::{counted, train_in_turn};
+use crate::command::train::{counted, goes_on, train_in_turn};
 use crate::command::verdict::{self, Judged};
-use crate::comparison::{Comparison, all_pairs, percent, seconds, tried};
+use crate::comparison::{Until, orders, percent, seconds, tried};
 use crate::together;
 use colltune_launch::levers::Lever;
 use colltune_launch::trial::{Done, Trials, Way, summary};
@@ -40,8 +41,7 @@ pub struct Session {
     pub db: Database,
     pub batch: usize,
     pub pairs: usize,
-    /// Further pairs make the ratio's interval as narrow as that; see [`Comparison::goes_on`].
-    pub until: Option<f64>,
+    pub until: Option<Until>,
     pub budget: Option<Duration>,
     /// How many jobs this invocation runs at most, and how many ran before it.
     pub max_jobs: Option<usize>,
@@ -61,21 +61,31 @@ impl Session {
     /// Goes on until the end, the budget's end, or a failure.
     pub fn run(&mut self) -> anyhow::Result<End> {
         loop {
+            self.forget_other_sides();
             let state = &self.kept.state;
             let levers_are = self.learned().iter().all(|one| one.is_settled);
             let is_stable = state.is_stable() && levers_are && asked::is_settled(&self.asked());
-            let n_sides = self.n_sides();
-            let more = self.left_in_batch() + n_sides * PAIRS_LEAST;
-            let is_last = !self.allows(more + usize::from(state.wants_account()));
-            let is_settled = is_stable || state.n_learned() >= JOBS_MAX || is_last;
-            let next = match is_settled {
+            let (n_sides, n_left) = (self.n_sides(), self.left_in_batch());
+            let of_batch =
+                n_left + state.n_accounts_due(n_left) + self.n_sides_most() * PAIRS_LEAST;
+            // A comparison that was interrupted is not begun anew for a batch.
+            let is_last = self.max_jobs.is_some() && self.n_rounds() > 0
+                || state.n_learned() > 0 && !self.allows(of_batch);
+            let is_settled = is_stable || state.n_learned() >= JOBS_MAX;
+            let next = match is_settled || is_last {
                 true => n_sides * PAIRS_LEAST.saturating_sub(self.n_rounds()),
-                false => more,
+                false if self.max_jobs.is_some() => of_batch,
+                false => n_left + n_sides * PAIRS_LEAST,
             };
-            if !self.fits(next) {
+            if !self.fits(next) || !self.allows(next) {
                 return self.out_of_budget(next);
             }
-            if is_settled {
+            if is_settled || is_last {
+                if !is_settled {
+                    progress::tell(
+                        "The choices are not stable yet, and are compared as they are (--max-jobs); the same line goes on.",
+                    );
+                }
                 self.compare()?;
                 return Ok(End::Compared);
             }
@@ -101,6 +111,9 @@ impl Session {
                 None if n_looks > 0 => return Ok(None),
                 _ if n_looks == LOOKS => break,
                 _ => {}
+            }
+            if !self.allows(1) {
+                return self.out_of_budget(1).map(Some);
             }
             progress::show(&format!(
                 "job {}: how long it takes, and how much of it is collectives",
@@ -214,14 +227,14 @@ impl Session {
     fn learn(&mut self) -> anyhow::Result<Option<End>> {
         if self.kept.state.collectives_are_over {
             if self.is_asked() {
-                train_in_turn(&self.db)?;
+                self.train()?;
             }
             self.kept.state.open_batch().choices = Some(Vec::new());
             self.save()?;
             return Ok(None);
         }
         progress::show("learns from what the jobs recorded");
-        let report = train_in_turn(&self.db)?;
+        let report = self.train()?;
         for warning in report.ingest.warnings {
             if self.warned.insert(warning.clone()) {
                 progress::tell(&format!("colltune: {warning}"));
@@ -258,8 +271,7 @@ impl Session {
         }
         if self.has_levers() {
             self.compare_together(n_pairs)?;
-            while together::goes_on(&self.kept.state.rounds, self.until) && has_room(self, n_sides)
-            {
+            while self.wants_more() && has_room(self, n_sides) {
                 self.compare_together(self.kept.state.rounds.len() + 1)?;
             }
             return Ok(());
@@ -270,19 +282,48 @@ impl Session {
             ..Found::default()
         };
         // Pair by pair, so that no more than one is lost.
-        for pair in all_pairs(1).iter().skip(found.pairs.len()) {
-            let is_wanted = found.pairs.len() < n_pairs
-                || Comparison::goes_on(&found.pairs, self.until) && has_room(self, n_sides);
-            if !is_wanted {
+        for pair in orders(1).skip(found.pairs.len()) {
+            let is_further = found.pairs.len() >= n_pairs;
+            if is_further && !(self.wants_more() && has_room(self, n_sides)) {
                 break;
             }
-            found.collect(&mut self.trials, pair, n_pairs, Mode::Exploit)?;
+            found.collect(&mut self.trials, &pair, n_pairs, Mode::Exploit)?;
             self.kept.state.pairs.clone_from(&found.pairs);
             self.kept.state.with.clone_from(&found.with);
             self.save()?;
         }
         self.pass_on();
         Ok(())
+    }
+
+    /// The ratio that `--until` is about, as far as it is known.
+    pub fn ratio(&self) -> Option<Interval> {
+        let state = &self.kept.state;
+        let of_pairs = || state.comparison().map(|found| found.ratio);
+        together::last_beside_first(&state.rounds).or_else(of_pairs)
+    }
+
+    /// Whether the comparison goes on for `--until`.
+    fn wants_more(&self) -> bool {
+        let until = self.until;
+        until.is_some_and(|until| until.wants_more(self.n_rounds(), self.ratio()))
+    }
+
+    /// Learns from what the jobs left, as soon as nobody else does.
+    ///
+    /// Errors: those of the training; an interruption, or the end of the budget, while another one runs.
+    fn train(&self) -> anyhow::Result<TrainReport> {
+        train_in_turn(&self.db, &|| {
+            goes_on(&self.trials.interrupt)?;
+            match self.fits(0) {
+                true => Ok(()),
+                false => Err(Stopped {
+                    message: "the budget ended while another training ran".to_owned(),
+                    code: OUT_OF_BUDGET,
+                }
+                .into()),
+            }
+        })
     }
 
     /// Leaves the comparison's verdict in the database; what that puts out of force.
@@ -294,7 +335,9 @@ impl Session {
             return Ok(Judged::default());
         };
         progress::show("what the comparison says of the choices");
-        let judged = verdict::record(&self.db, &found, state.pairs.len(), &state.with);
+        let compared = (&found, state.pairs.len());
+        let interrupt = &self.trials.interrupt;
+        let judged = verdict::record(&self.db, compared, &state.with, &|| goes_on(interrupt));
         progress::clear();
         judged
     }
@@ -312,7 +355,8 @@ impl Session {
     fn out_of_budget(&mut self, next: usize) -> anyhow::Result<End> {
         let job_s = self.kept.state.job_s().unwrap_or(0.0);
         let is_trained = self.kept.state.n_learned() > 0;
-        if is_trained && self.fits(self.n_sides() * PAIRS_LEAST) {
+        let n_least = self.n_sides() * PAIRS_LEAST;
+        if is_trained && self.fits(n_least) && self.allows(n_least) {
             self.compare()?;
             if let Some(found) = self.kept.state.comparison() {
                 progress::tell(&format!("So far: {}", found.sentence()));
@@ -326,9 +370,16 @@ impl Session {
             self.kept.state.forget_pairs();
             self.save()?;
         }
+        let limit = match self.max_jobs.filter(|_| !self.allows(next)) {
+            Some(most) => format!("--max-jobs {most} is too few"),
+            None => {
+                let budget = self.budget.unwrap_or_default();
+                let budget = humantime::format_duration(budget);
+                format!("the budget of {budget} is too short")
+            }
+        };
         let message = format!(
-            "the budget of {} is too short for what comes next: {next} jobs of {}. What was done is kept; the same line goes on from here",
-            humantime::format_duration(self.budget.unwrap_or_default()),
+            "{limit} for what comes next: {next} jobs of {}. What was done is kept; the same line goes on from here",
             seconds(job_s)
         );
         Err(Stopped {
@@ -349,7 +400,7 @@ impl Session {
         let Some(budget) = self.budget else {
             return true;
         };
-        let job_s = self.kept.state.job_s().unwrap_or(0.0);
+        let job_s = self.kept.state.job_s().unwrap_or(0.0) + self.trials.prepare_s;
         self.begun.elapsed().as_secs_f64() + n_jobs as f64 * job_s <= budget.as_secs_f64()
     }
 
@@ -365,11 +416,6 @@ impl Session {
             progress::tell(&line);
         }
     }
-}
-
-/// The fewest jobs that a tuning with levers on its line, or without, may be allowed.
-pub fn jobs_least(batch: usize, has_levers: bool) -> usize {
-    LOOKS + batch + if has_levers { 4 } else { 2 } * PAIRS_LEAST
 }
 
 /// Stops where a job told nothing: what comes of further ones could not be learned from.

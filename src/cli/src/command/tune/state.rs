@@ -286,6 +286,15 @@ impl State {
         self.accounts.len() * NEWEST <= self.n_explored()
     }
 
+    /// How many jobs with the default come before the last of `n` more that explore.
+    pub fn n_accounts_due(&self, n: usize) -> usize {
+        let Some(before_last) = (self.n_explored() + n).checked_sub(1) else {
+            return 0;
+        };
+        let wanted = before_last / NEWEST + 1;
+        wanted.saturating_sub(self.accounts.len()) * usize::from(n > 0)
+    }
+
     /// How many times as long as with the default the jobs took that explored, where there are enough of both.
     pub fn exploring(&self) -> Option<Interval> {
         let plain: Vec<f64> = self.accounts.iter().map(|one| one.wall_s).collect();
