@@ -122,6 +122,15 @@ unsafe fn read(
     }
     // SAFETY: the caller's promise.
     let name = unsafe { text(lever) }?;
+    if name.contains('=') || name.trim() != name {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        say_once(&SAID, || {
+            format!(
+                "the lever \"{name}\" has = in its name, or white space around it: the first arm runs; give it another name"
+            )
+        });
+        return None;
+    }
     if n_arms > ARMS_MAX {
         static SAID: AtomicBool = AtomicBool::new(false);
         say_once(&SAID, || {

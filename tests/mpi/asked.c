@@ -26,6 +26,7 @@ int main(int argc, char **argv) {
         for (int arm = 0; arm < 10000; ++arm) many[arm] = arm ? "x" : "first";
         if (colltune_choose(comm, "many", 10000, many, 1) != 0) return 3;
     }
+    if (is(argc, argv, "named") && colltune_choose(comm, "a=b", 3, arms, 1) != 0) return 3;
     if (is(argc, argv, "one") && colltune_choose(comm, "one", 1, arms, 1) != 0) return 3;
     if (is(argc, argv, "timed")) {
         double choice = 0, end = 0;

@@ -90,6 +90,7 @@ on_each_library! {
             ("work", "has no work that can be compared", 0),
             ("nothing", "has no work that can be compared", 0),
             ("many", "has 10000 arms, and at most 64", 8),
+            ("named", "\"a=b\" has = in its name", 8),
             ("one", "", 8),
             ("size", "", 8),
             ("changes", "", 8),

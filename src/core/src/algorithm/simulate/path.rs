@@ -16,8 +16,7 @@ use crate::shape::Load;
 const RANKS: [usize; 3] = [2, 8, 32];
 /// From the first to the second a pipeline grows as it does from then on.
 const SEGMENTS: [usize; 2] = [2, 4];
-/// Lines of an algorithm's pattern, name, radix, window and whether it is cut, then the counts of messages by [`RANKS`], of
-/// one and of more segments, and those of segments.
+/// What a test counted; the first line names the columns.
 const COUNTED: &str = include_str!("paths.txt");
 
 /// Of one schedule, by [`SEGMENTS`] and [`RANKS`].
@@ -176,7 +175,9 @@ mod tests {
     #[test]
     fn what_was_counted_is_what_the_simulator_counts() {
         let mut seen = std::collections::HashSet::new();
-        let mut text = String::new();
+        let mut text = "pattern algorithm radix window whole|cut; messages on 2, 8, 32 ranks of 2, then of 4 segments (of 1 where \
+                        whole); segments carried, likewise\n"
+            .to_owned();
         for own in every().filter(|own| seen.insert(key(own))) {
             let (row, values) = (own.row(), own.values);
             let path = simulated(row, values);
@@ -195,7 +196,7 @@ mod tests {
                 env!("CARGO_MANIFEST_DIR"),
                 "/src/algorithm/simulate/paths.txt"
             );
-            std::fs::write(path, &text).unwrap();
+            return std::fs::write(path, &text).unwrap();
         }
         assert_eq!(text, COUNTED, "COLLTUNE_BLESS=1 writes it anew");
         assert!(every().all(|own| KNOWN.contains_key(&key(&own))));
