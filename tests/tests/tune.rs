@@ -322,38 +322,27 @@ fn so_many_jobs_as_are_allowed_end_with_a_comparison() {
         return;
     };
     let line = Line::new(mpi, 300);
-    let tune = |most: u32, batch: &str| {
+    let tune = |most: usize, batch: u32| {
         let before = line.log().len();
-        let most_said = most.to_string();
-        let options = [
-            "tune",
-            "--no-calibration",
-            "--anyway",
-            "--batch",
-            batch,
-            "--max-jobs",
-            &most_said,
-        ];
+        let bounds = format!("--batch {batch} --max-jobs {most}");
+        let options: Vec<&str> = ["tune", "--no-calibration", "--anyway"]
+            .into_iter()
+            .chain(bounds.split(' '))
+            .collect();
         let said = line.run(&options);
         let n_jobs = line.log().len() - before;
-        assert!(n_jobs <= most as usize, "{n_jobs} jobs of {most}: {said:?}");
+        assert!(n_jobs <= most, "{n_jobs} jobs of {most}: {said:?}");
         (said, n_jobs)
     };
     // Three jobs on each side, one that explores, and at least one that looks.
-    let (said, n_jobs) = tune(7, "1");
-    said.exits(
-        3,
-        &[
-            "--max-jobs 7 is too few for what comes next: 7 jobs",
-            "is kept",
-        ],
-    );
+    let (said, n_jobs) = tune(7, 1);
+    said.exits(3, &["--max-jobs 7 is too few", "next: 7 jobs", "is kept"]);
     assert!((1..=3).contains(&n_jobs), "{n_jobs}");
-    let (said, n_jobs) = tune(12, "1");
-    said.exits(0, &["not stable yet", "what is chosen", "It cost"]);
+    let (said, n_jobs) = tune(12, 1);
+    said.exits(0, &["not stable yet", "3 runs each", "It cost"]);
     assert!(n_jobs >= 7, "{n_jobs}");
     // The same line again has as many; six of a batch want a job with the default among them.
-    let (said, n_jobs) = tune(13, "6");
+    let (said, n_jobs) = tune(13, 6);
     said.exits(0, &["not stable yet", "It cost"]);
     assert!(n_jobs >= 6, "{n_jobs}");
 }

@@ -14,6 +14,8 @@ mod words;
 
 mod session;
 
+mod limits;
+
 mod rounds;
 
 mod report;

@@ -5,19 +5,17 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use colltune_core::request::Mode;
-use colltune_db::{Database, Generation, LibraryReport, TrainReport};
+use colltune_db::{Database, Generation, LibraryReport};
 use colltune_models::statistics::CellStatistics;
-use colltune_statistics::Interval;
 
 use super::state::{Accounted, Choice, End, JOBS_MAX, Kept};
 use super::words;
 use crate::asked;
 use crate::command::compare::Found;
 use crate::command::lever;
-use crate::command::train::{counted, goes_on, train_in_turn};
+use crate::command::train::{counted, goes_on};
 use crate::command::verdict::{self, Judged};
 use crate::comparison::{Until, orders, percent, seconds, tried};
-use crate::together;
 use colltune_launch::levers::Lever;
 use colltune_launch::trial::{Done, Trials, Way, summary};
 use colltune_output::failure::Stopped;
@@ -28,11 +26,9 @@ const LOOKS: usize = 3;
 /// Below this share of the whole time, collectives beyond waiting are not worth tuning. Halved, they give half of it.
 const WORTH: f64 = 0.02;
 /// A comparison has so many pairs at least, however short the budget is.
-const PAIRS_LEAST: usize = 3;
+pub const PAIRS_LEAST: usize = 3;
 /// A cell matters from this share of the time on.
 const MATTERS: f64 = 0.01;
-/// The exit code where the budget ended before the work did.
-const OUT_OF_BUDGET: u8 = 3;
 
 /// One invocation.
 pub struct Session {
@@ -262,7 +258,7 @@ impl Session {
     }
 
     /// As many pairs as the budget holds.
-    fn compare(&mut self) -> anyhow::Result<()> {
+    pub fn compare(&mut self) -> anyhow::Result<()> {
         let mut n_pairs = self.pairs;
         let (n_sides, n_done) = (self.n_sides(), self.n_rounds());
         let has_room = |session: &Session, n_jobs| session.fits(n_jobs) && session.allows(n_jobs);
@@ -296,36 +292,6 @@ impl Session {
         Ok(())
     }
 
-    /// The ratio that `--until` is about, as far as it is known.
-    pub fn ratio(&self) -> Option<Interval> {
-        let state = &self.kept.state;
-        let of_pairs = || state.comparison().map(|found| found.ratio);
-        together::last_beside_first(&state.rounds).or_else(of_pairs)
-    }
-
-    /// Whether the comparison goes on for `--until`.
-    fn wants_more(&self) -> bool {
-        let until = self.until;
-        until.is_some_and(|until| until.wants_more(self.n_rounds(), self.ratio()))
-    }
-
-    /// Learns from what the jobs left, as soon as nobody else does.
-    ///
-    /// Errors: those of the training; an interruption, or the end of the budget, while another one runs.
-    fn train(&self) -> anyhow::Result<TrainReport> {
-        train_in_turn(&self.db, &|| {
-            goes_on(&self.trials.interrupt)?;
-            match self.fits(0) {
-                true => Ok(()),
-                false => Err(Stopped {
-                    message: "the budget ended while another training ran".to_owned(),
-                    code: OUT_OF_BUDGET,
-                }
-                .into()),
-            }
-        })
-    }
-
     /// Leaves the comparison's verdict in the database; what that puts out of force.
     ///
     /// Errors: those of [`verdict::record`]; the same comparison can be judged again.
@@ -349,59 +315,6 @@ impl Session {
         self.kept.state.spent_s += passed.as_secs_f64();
         self.counted_until = now;
         self.kept.save()
-    }
-
-    /// What is left is used to say what was gained so far.
-    fn out_of_budget(&mut self, next: usize) -> anyhow::Result<End> {
-        let job_s = self.kept.state.job_s().unwrap_or(0.0);
-        let is_trained = self.kept.state.n_learned() > 0;
-        let n_least = self.n_sides() * PAIRS_LEAST;
-        if is_trained && self.fits(n_least) && self.allows(n_least) {
-            self.compare()?;
-            if let Some(found) = self.kept.state.comparison() {
-                progress::tell(&format!("So far: {}", found.sentence()));
-            }
-            let judged = self.judge();
-            let judged = judged.unwrap_or_else(|error| Judged::failed(&error));
-            for line in judged.text().lines() {
-                progress::tell(line);
-            }
-            // Later choices will be others.
-            self.kept.state.forget_pairs();
-            self.save()?;
-        }
-        let limit = match self.max_jobs.filter(|_| !self.allows(next)) {
-            Some(most) => format!("--max-jobs {most} is too few"),
-            None => {
-                let budget = self.budget.unwrap_or_default();
-                let budget = humantime::format_duration(budget);
-                format!("the budget of {budget} is too short")
-            }
-        };
-        let message = format!(
-            "{limit} for what comes next: {next} jobs of {}. What was done is kept; the same line goes on from here",
-            seconds(job_s)
-        );
-        Err(Stopped {
-            message,
-            code: OUT_OF_BUDGET,
-        }
-        .into())
-    }
-
-    /// Whether so many more jobs may run.
-    fn allows(&self, n_jobs: usize) -> bool {
-        let n_run = self.kept.state.n_jobs() - self.n_jobs_before;
-        self.max_jobs.is_none_or(|most| n_run + n_jobs <= most)
-    }
-
-    /// Whether so many more jobs fit into the budget.
-    fn fits(&self, n_jobs: usize) -> bool {
-        let Some(budget) = self.budget else {
-            return true;
-        };
-        let job_s = self.kept.state.job_s().unwrap_or(0.0) + self.trials.prepare_s;
-        self.begun.elapsed().as_secs_f64() + n_jobs as f64 * job_s <= budget.as_secs_f64()
     }
 
     fn job(&mut self, way: Way, how: &str) -> anyhow::Result<Done> {
