@@ -341,8 +341,8 @@ fn so_many_jobs_as_are_allowed_end_with_a_comparison() {
     let (said, n_jobs) = tune(12, 1);
     said.exits(0, &["not stable yet", "3 runs each", "It cost"]);
     assert!(n_jobs >= 7, "{n_jobs}");
-    // The same line again has as many; six of a batch want a job with the default among them.
-    let (said, n_jobs) = tune(13, 6);
+    // The same line again has as many, and begins anew; six of a batch want a second job with the default among them.
+    let (said, n_jobs) = tune(14, 6);
     said.exits(0, &["not stable yet", "It cost"]);
     assert!(n_jobs >= 6, "{n_jobs}");
 }
