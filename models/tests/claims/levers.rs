@@ -62,7 +62,7 @@ fn tuned(machine: &Machine, epochs: usize, seed: u64) -> (LeverJudged, usize) {
     };
     let (mut rows, mut level, mut judged) = (Vec::new(), 0.0, judge(&[lever], &[], seed));
     let mut runs = Vec::new();
-    let mut calls = vec![(0.0, 0.0); 4];
+    let mut calls = [(0.0, 0.0); 4];
     let mut shares = vec![0.25; 4];
     for job in 0..JOBS {
         let mut told = Vec::new();
@@ -178,7 +178,7 @@ fn levers_are_learned_together_and_a_wild_job_and_another_way_of_timing_change_n
     let row = |job: usize, random: &mut StdRng| {
         let noise: f64 = StandardNormal.sample(random);
         let arms = vec![job % 3, (job / 3) % 2];
-        let block = usize::from(job % 4 == 0);
+        let block = usize::from(job.is_multiple_of(4));
         let wild = if job == 5 { 1.0 } else { 0.0 };
         let log_time = truth[0][arms[0]] + truth[1][arms[1]] + 0.5 * block as f64 + wild;
         Row {

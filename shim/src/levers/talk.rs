@@ -75,7 +75,7 @@ impl<'a> Talk<'a> {
         let mut accord = Accord::new(self.team.tree.clone(), own, combine);
         let mut decide = Some(decide);
         loop {
-            match accord.next() {
+            match accord.step() {
                 Next::Send(to, message) => self.send(to, message),
                 Next::Receive {
                     from,

@@ -24,7 +24,7 @@ pub fn changed(known: &[LearnedLever]) -> (Arms, Arms) {
     for one in &main {
         let differs = |other: &&LearnedLever| other.lever == one.lever && other.best != one.best;
         let without = one.arms.first().filter(|arm| arm.name != one.best);
-        let Some(without) = without.filter(|_| !main.iter().any(|other| differs(other))) else {
+        let Some(without) = without.filter(|_| !main.iter().any(differs)) else {
             continue;
         };
         first.insert(one.lever.clone(), without.name.clone());
@@ -182,7 +182,7 @@ mod tests {
         );
         assert!(is_settled(&known) && !is_settled(&known[..1]));
         assert!(is_settled(&[]) && table(&[]).is_empty());
-        let told = known.each_ref().map(|one| sentence(one));
+        let told = known.each_ref().map(sentence);
         assert!(
             told[0].contains("size 8 to 16: 20 epochs tell no difference yet; a stays"),
             "{told:?}"

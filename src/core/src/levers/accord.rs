@@ -148,7 +148,7 @@ impl Accord {
     }
 
     /// What to do next. A message that is sent is not told again.
-    pub fn next(&mut self) -> Next {
+    pub fn step(&mut self) -> Next {
         let above = self.gather.up();
         let below = |place: usize| self.gather.tree.below.get(place).copied();
         match self.stage {
@@ -163,11 +163,11 @@ impl Accord {
                 }
                 (None, None, Some(words)) => {
                     self.stage = Stage::Deciding(words);
-                    self.next()
+                    self.step()
                 }
                 (None, None, None) => {
                     self.stage = Stage::Telling(None, 0);
-                    self.next()
+                    self.step()
                 }
             },
             Stage::Deciding(words) => Next::Decide(words),
@@ -187,7 +187,7 @@ impl Accord {
                 (None, None) => Next::Over(None),
                 (None, Some(arm)) => {
                     self.stage = Stage::Collecting(arm, 0, true);
-                    self.next()
+                    self.step()
                 }
             },
             Stage::Collecting(arm, place, all) => match (below(place), above) {
@@ -201,7 +201,7 @@ impl Accord {
                 }
                 (None, None) => {
                     self.stage = Stage::Closing(all.then_some(arm), 0);
-                    self.next()
+                    self.step()
                 }
             },
             Stage::Bound(_) => Next::Receive {
@@ -278,6 +278,9 @@ mod tests {
         took: Vec<Option<Option<u32>>>,
     }
 
+    /// Messages of talks, and the turn at which each arrives.
+    type Queue = VecDeque<(u64, u64, Message)>;
+
     /// Members that come to each talk so many turns after the one before, or leave it out; messages take up to `delay` turns.
     /// Returns by talk what each took that came; `None` of those that never got through.
     fn simulated(
@@ -287,7 +290,7 @@ mod tests {
     ) -> Vec<Vec<Option<Option<u32>>>> {
         let n = comes[0].len();
         let mut members: Vec<Member> = std::iter::repeat_with(Member::default).take(n).collect();
-        let mut queues: HashMap<(usize, usize), VecDeque<(u64, u64, Message)>> = HashMap::new();
+        let mut queues: HashMap<(usize, usize), Queue> = HashMap::new();
         let mut random = seed;
         for turn in 0..20_000u64 {
             for (place, member) in members.iter_mut().enumerate() {
@@ -305,7 +308,7 @@ mod tests {
                     ends(member, None);
                     continue;
                 };
-                if random % 3 == 0 || turn < member.free_at + after {
+                if random.is_multiple_of(3) || turn < member.free_at + after {
                     continue;
                 }
                 if member.is_refused {
@@ -339,7 +342,7 @@ mod tests {
                     }
                     member.waits = None;
                 }
-                match part.next() {
+                match part.step() {
                     Next::Send(to, message) => {
                         random = mix(random, 1);
                         let queue = queues.entry((place, to)).or_default();
@@ -431,7 +434,7 @@ mod tests {
             let mut come = |talk: u64, member: u64| {
                 let random = mix(mix(seed, 3 + talk), member);
                 let left = &mut has_left[member as usize];
-                *left = random % 23 == 0 || *left && !goes_on;
+                *left = random.is_multiple_of(23) || *left && !goes_on;
                 (!*left).then_some(random % spread)
             };
             let mut comes: Vec<Vec<Option<u64>>> = Vec::new();

@@ -92,6 +92,13 @@ fn slow(text: &str) -> Result<(u32, f64), String> {
     pair.ok_or_else(|| "a node and a positive factor are needed, as in 3:4".to_owned())
 }
 
+/// Seconds that something takes.
+pub fn seconds_of(run: &mut dyn FnMut()) -> f64 {
+    let begun = Instant::now();
+    run();
+    begun.elapsed().as_secs_f64()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,11 +120,4 @@ mod tests {
             "told how fast ranks are: lpt, cplx:50; heeding no speeds: rcb, cplx:auto, published:lpt\n"
         );
     }
-}
-
-/// Seconds that something takes.
-pub fn seconds_of(run: &mut dyn FnMut()) -> f64 {
-    let begun = Instant::now();
-    run();
-    begun.elapsed().as_secs_f64()
 }

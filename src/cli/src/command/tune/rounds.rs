@@ -23,8 +23,8 @@ impl Session {
     /// What is known of the levers about which the program itself asks.
     pub fn asked(&self) -> Vec<LearnedLever> {
         let told = self.kept.state.accounts.iter();
-        let told = told.filter_map(|one| one.summary.as_ref());
-        match told.last() {
+        let mut told = told.filter_map(|one| one.summary.as_ref());
+        match told.next_back() {
             Some(job) => asked::of_program(&self.db, job),
             None => Vec::new(),
         }
