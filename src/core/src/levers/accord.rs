@@ -278,7 +278,6 @@ mod tests {
         took: Vec<Option<Option<u32>>>,
     }
 
-    /// Messages of talks, and the turn at which each arrives.
     type Queue = VecDeque<(u64, u64, Message)>;
 
     /// Members that come to each talk so many turns after the one before, or leave it out; messages take up to `delay` turns.
@@ -423,8 +422,8 @@ mod tests {
         );
     }
 
-    /// Talks of one set of members. One that leaves a talk out leaves out those behind it, too, or `goes_on` asking, which is
-    ///  as wrong as to leave out any collective: then its next question is taken for the one that it owes.
+    /// Talks of one set of members. One that leaves a talk out leaves out those behind it, too, or `goes_on` asking, which is as
+    /// wrong as to leave out any collective: then its next question is taken for the one that it owes.
     fn several(goes_on: bool) -> [usize; 2] {
         let (mut arms, mut none) = (0, 0);
         for seed in 0..1_500u64 {
