@@ -47,7 +47,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     super::run::read_line(&filled(&args.line, &arms.0))?;
     let interrupt = Interrupt::listen()?;
     let mut trials = args.trials.trials(&args.line, (&db, None), &db, interrupt);
-    trials.arms = arms.0.clone();
     if !args.levers.is_empty() {
         return together(&mut trials, &db, args, &arms);
     }
