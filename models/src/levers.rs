@@ -17,7 +17,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_distr::{Distribution as _, Gamma, StandardNormal};
 
-use crate::allocation::{Exploring, Race, allocate, expected_loss};
+use crate::allocation::{Exploring, Race, allocate, expected_loss, whole};
 use crate::choice::{GAIN_LEAST, OVERTAKES, STAYS};
 use crate::statistics::Contrast;
 
@@ -51,6 +51,24 @@ const LEFT: f64 = 0.01;
 const STILL_DRAWN: f64 = 0.1;
 /// The most of a run's epochs that one arm gets before that.
 const MOST_OF_A_RUN: f64 = 0.6;
+
+/// What an emulated time is off by, the standard deviation of its logarithm (docs/results/2026-11-26-emulator.md), and what
+/// all arms share of the first draws whatever is expected of them.
+const EXPECTED_ERROR: f64 = 0.12;
+const UNEXPECTED: f64 = 0.5;
+
+/// The probabilities of the first draws where times of the arms are expected: the more an arm may be as fast as the
+/// fastest, given what such times are off by, the more it is drawn. None is ruled out.
+pub fn first_shares(expected_s: &[f64]) -> Vec<f64> {
+    let least = expected_s.iter().copied().fold(f64::INFINITY, f64::min);
+    // The error of a ratio has twice the variance of a time's.
+    let likely = |time: &f64| (-((time / least).ln() / (2.0 * EXPECTED_ERROR)).powi(2)).exp();
+    let likely: Vec<f64> = expected_s.iter().map(likely).collect();
+    let all: f64 = likely.iter().sum();
+    let even = UNEXPECTED / likely.len() as f64;
+    let share = |likely: &f64| even + (1.0 - UNEXPECTED) * likely / all;
+    whole(&likely.iter().map(share).collect::<Vec<f64>>())
+}
 
 /// One lever with the arms that rows name.
 #[derive(Clone, Copy, Debug)]

@@ -377,9 +377,13 @@ fn read_database(
     let levers = match request.mode {
         Mode::Off => Vec::new(),
         _ => request.db.as_deref().map_or_else(Vec::new, |db| {
-            read_levers(db, library).unwrap_or_else(|problem| {
+            let known = read_levers(db, library);
+            // What is expected weighs draws, and nothing else.
+            let draws = |one: &LearnedLever| request.mode == Mode::Explore || !one.is_expected();
+            let known = known.map(|known| known.into_iter().filter(draws).collect());
+            known.unwrap_or_else(|problem| {
                 warnings.push(format!(
-                    "failed to {problem}; programs that ask get their first arms"
+                    "failed to {problem}; programs that ask get their first arms until `colltune train` makes the file anew"
                 ));
                 Vec::new()
             })

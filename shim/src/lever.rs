@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use colltune_core::levers::accord::Tree;
 use colltune_core::levers::asked::LeverPlace;
+use colltune_core::levers::watched::Watched;
 
 use crate::limits::Reservation;
 
@@ -38,13 +39,51 @@ pub struct Lever {
     /// This rank could not do its part of the last epoch, and tells the others at the next one.
     pub is_failing: bool,
     pub running: Option<Running>,
+    /// Where an arm is exploited, on the rank that decides.
+    pub watching: Option<Watching>,
     pub written_ns: u64,
+}
+
+/// The watch over an arm, for one class of sizes.
+pub struct Watching {
+    pub class: i32,
+    pub best: usize,
+    pub watched: Watched,
+}
+
+impl Lever {
+    /// The arm of the epoch that begins, where `best` is exploited, and watched by `make`: the first one while a check is
+    /// on. The newest class of sizes is watched; of others what was seen is forgotten.
+    pub fn watched(
+        &mut self,
+        class: i32,
+        best: usize,
+        make: impl FnOnce() -> Option<Watched>,
+    ) -> usize {
+        let watching = self.watching.take();
+        let watching = watching.filter(|one| (one.class, one.best) == (class, best));
+        self.watching = watching.or_else(|| {
+            let watched = make()?;
+            Some(Watching {
+                class,
+                best,
+                watched,
+            })
+        });
+        let watching = self.watching.as_mut();
+        match watching.is_some_and(|watching| watching.watched.begin()) {
+            true => 0,
+            false => best,
+        }
+    }
 }
 
 /// An epoch that is under way.
 pub struct Running {
     pub arm: usize,
     pub class: i32,
+    /// The arm comes of [`Lever::watched`].
+    pub is_watched: bool,
     pub began: u64,
 }
 

@@ -5,16 +5,16 @@
 //! come, and stays. Epochs are measured where the deciding rank is rank 0 of the world, which writes the ledger.
 
 mod talk;
+mod talked;
 
-use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_double, c_int};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use colltune_core::decide::Switch;
 use colltune_core::environment;
 use colltune_core::levers::accord::{Tree, Words};
 use colltune_core::levers::asked::{ARMS_MAX, Epoch, size_class};
+use colltune_core::levers::watched::Watched;
 use colltune_core::levers::{self, LEVERS_MAX, learned};
 use colltune_core::request::Mode;
 use colltune_core::roster::{self, hash_bytes};
@@ -31,40 +31,18 @@ use crate::switch::switch;
 use crate::tune::Tuner;
 use crate::warn::say;
 use talk::{About, Talk};
+use talked::{Talked, next_talk, talked};
 
 const NAME_BYTES_MAX: usize = 256;
 /// What a lever holds beside its name and arms, and a member of its communicator.
-const BYTES_OF_LEVER: u64 = 256;
+const BYTES_OF_LEVER: u64 = 512;
 const BYTES_OF_MEMBER: u64 = 4;
+/// So many arms may be left for the first one; beyond that nothing is watched any more.
+const LEFT_MAX: usize = 256;
 /// After so many questions without an end of an epoch the program hears of it.
 const UNMEASURED: u64 = 3;
 /// So long after an epoch was written the next one is.
 const WRITE_EVERY_NS: u64 = 600_000_000_000;
-
-/// What this process has talked about with the members of communicators, by the identity of members and lever: two
-/// communicators with the same members, at once or one after the other, never use a number twice.
-static TALKED: Mutex<BTreeMap<u64, Talked>> = Mutex::new(BTreeMap::new());
-
-/// So far with one set of members about one lever.
-#[derive(Clone, Copy, Default)]
-struct Talked {
-    talks: u64,
-    /// They asked differently once: the first arm runs for good.
-    is_refused: bool,
-}
-
-fn talked<T>(identity: u64, work: impl FnOnce(&mut Talked) -> T) -> T {
-    let mut all = TALKED.lock().unwrap_or_else(PoisonError::into_inner);
-    work(all.entry(identity).or_default())
-}
-
-/// The number of the next talk.
-fn next_talk(identity: u64) -> u64 {
-    talked(identity, |talked| {
-        talked.talks += 1;
-        talked.talks
-    })
-}
 
 /// Arms that this rank has drawn for others: communicators may live for one epoch each.
 static DRAWN: AtomicU64 = AtomicU64::new(0);
@@ -232,6 +210,10 @@ impl Tuner {
             return told(name, arms);
         }
         lever.asked += 1;
+        if lever.arms != arms {
+            lever.arms = arms.to_vec();
+            lever.watching = None;
+        }
         let hash = arms.iter().fold(arms.len() as u64, |hash, arm| {
             hash_bytes(hash, arm.as_bytes())
         });
@@ -246,10 +228,15 @@ impl Tuner {
             About::Choice,
         );
         let mut class = size_class(size);
+        let mut is_watched = false;
         let agreed = talk.agree(own, largest, |[failing, most, not_least, of_all]| {
             class = (of_all as i64 - CLASS_0 as i64) as i32;
             let alike = failing == 0 && most == !not_least;
-            alike.then(|| self.decide(team, lever, arms, class) as u32)
+            alike.then(|| {
+                let (arm, watched) = self.decide(team, lever, arms, class);
+                is_watched = watched;
+                arm as u32
+            })
         });
         let Some(arm) = agreed else {
             talked(lever.identity, |talked| talked.is_refused = true);
@@ -258,9 +245,6 @@ impl Tuner {
             }
             return told(name, arms);
         };
-        if lever.arms != arms {
-            lever.arms = arms.to_vec();
-        }
         if lever.running.is_some() && lever.asked == UNMEASURED {
             static SAID: AtomicBool = AtomicBool::new(false);
             say_once(&SAID, || {
@@ -272,32 +256,46 @@ impl Tuner {
         lever.running = Some(Running {
             arm: arm as usize,
             class,
+            is_watched,
             began: clock::ticks(),
         });
         (arm as usize).min(arms.len() - 1)
     }
 
-    /// The arm of the next epoch, for all members.
-    fn decide(&self, team: &Team, lever: &Lever, arms: &[String], class: i32) -> usize {
+    /// The arm of the next epoch, for all members, and whether it comes of a watch.
+    fn decide(&self, team: &Team, lever: &mut Lever, arms: &[String], class: i32) -> (usize, bool) {
         let terms = &self.rules.terms;
         if let Some(arm) = named(&lever.name, arms) {
-            return arm;
+            return (arm, false);
         }
         if switch() == Switch::Off {
-            return 0;
+            return (0, false);
         }
         let known = learned::nearest(&terms.levers, &team.place(&lever.name, class));
         // What nobody keeps is not worth trying, and who wants the same bits wants one arm.
-        let explores = team.world_ranks[0] == 0 && terms.settings.reproducible == Reproducible::Off;
+        let varies = team.world_ranks[0] == 0 && terms.settings.reproducible == Reproducible::Off;
+        let key = key(terms.seed, team.identity, lever.identity);
+        let best = learned::best(known, arms);
         match terms.mode {
-            Mode::Explore if explores => {
-                let key = key(terms.seed, team.identity, lever.identity);
+            Mode::Explore if varies => {
                 let number = DRAWN.fetch_add(1, Ordering::Relaxed);
                 let random = (word(key, number) >> 11) as f64 / (1u64 << 53) as f64;
-                learned::drawn(known, arms, random)
+                (learned::drawn(known, arms, random), false)
             }
-            Mode::Explore | Mode::Exploit | Mode::Tables => learned::best(known, arms),
-            Mode::Record | Mode::Off => 0,
+            Mode::Exploit | Mode::Tables if varies && best > 0 => {
+                let is_left = |talked: &mut Talked| {
+                    let is_it = |(of, arm): &(i32, String)| *of == class && *arm == arms[best];
+                    talked.left.iter().any(is_it)
+                };
+                if talked(lever.identity, is_left) {
+                    return (0, false);
+                }
+                let gain = known.map_or(1.0, |known| known.gain()[0]);
+                let watched = || Watched::new(key, terms.settings.watch, gain);
+                (lever.watched(class, best, watched), true)
+            }
+            Mode::Explore | Mode::Exploit | Mode::Tables => (best, false),
+            Mode::Record | Mode::Off => (0, false),
         }
     }
 
@@ -360,6 +358,8 @@ impl Tuner {
             seconds: ns as f64 / 1e9,
             work: f64::from_bits(work),
         };
+        let time = (is_none == 0).then(|| epoch.seconds / epoch.work);
+        self.watch_epoch(lever, running, time);
         let Some(account) = &self.account else {
             return;
         };
@@ -385,6 +385,29 @@ impl Tuner {
             let names = (&*self.job, &*self.library);
             account.goes_on(&self.world, &self.rules.terms, names);
         }
+    }
+
+    /// Leaves an arm that is slower than the first one.
+    fn watch_epoch(&self, lever: &mut Lever, running: &Running, time: Option<f64>) {
+        let watching = lever.watching.as_mut().filter(|_| running.is_watched);
+        let Some(watching) = watching else {
+            return;
+        };
+        if !watching.watched.end(time) {
+            return;
+        }
+        let best = lever.arms.get(watching.best).cloned().unwrap_or_default();
+        say(&format!(
+            "the lever {}: {best}, which was learned to be fastest, takes longer in this job than {}, which runs from here on \
+             where the size is of the same power of two; `colltune tune` or jobs in explore learn anew",
+            lever.name, lever.arms[0]
+        ));
+        let class = watching.class;
+        talked(lever.identity, |talked| {
+            if talked.left.len() < LEFT_MAX {
+                talked.left.push((class, best));
+            }
+        });
     }
 
     fn say_refused(&self, name: &str) {
@@ -424,6 +447,7 @@ impl Tuner {
                     asked: 0,
                     is_failing: !levers.memory.resize(levers.memory.bytes() + more),
                     running: None,
+                    watching: None,
                     written_ns: clock::monotonic_ns(),
                 });
                 levers.known.len() - 1

@@ -1,6 +1,7 @@
 // asked EPOCHS LOG [FAULT]: in each epoch the ranks ask for the arm of the lever `pause`, which is how many milliseconds they
 // then sleep, and rank 0 adds it to LOG. It fails where ranks got different arms. With FAULT something about that is wrong. With
-// `timed` nobody sleeps, and rank 0 prints what a choice and an epoch's end take.
+// `turned` the arm 0 has become the slowest one. With `timed` nobody sleeps, and rank 0 prints what a choice and an epoch's end
+// take.
 #include "../../include/colltune.h"
 
 #include <math.h>
@@ -59,7 +60,7 @@ int main(int argc, char **argv) {
         MPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
         if (range[0] != -range[1]) MPI_Abort(MPI_COMM_WORLD, 9);
         if (log) fprintf(log, "%s\n", offered[arm]), fflush(log);
-        usleep(1000 * atoi(offered[arm]) + 2000);
+        usleep(1000 * (arm == 1 && is(argc, argv, "turned") ? 60 : atoi(offered[arm])) + 2000);
         if (is(argc, argv, "dies") && epoch == 9 && rank == 1) abort();
         if (is(argc, argv, "freed")) {
             MPI_Comm_free(&comm);

@@ -60,6 +60,8 @@ pub enum DbError {
     Settings { path: PathBuf, error: SettingsError },
     #[error("{0}")]
     Environment(SettingsError),
+    #[error("{problem}; `colltune train` makes {path} anew", path = path.display())]
+    Levers { path: PathBuf, problem: String },
     #[error("read {path}: {problem}", path = path.display())]
     Owners { path: PathBuf, problem: String },
     #[error(transparent)]

@@ -1,8 +1,13 @@
 //! What the ledger says of a program's levers: which arms its runs had, and how long they took.
 
+mod file;
+pub use file::learned;
+
+mod expected;
+pub use expected::{Expected, expect};
+
 mod asked;
 pub(crate) use asked::learn;
-pub use asked::learned;
 
 use colltune_core::account::JobSummary;
 use colltune_core::levers::Arms;

@@ -2,7 +2,9 @@
 //!
 //! `cargo test --release -p colltune-models --test claims levers -- --nocapture` prints the figures.
 
-use colltune_models::levers::{Epochs, Lever, LeverJudged, Row, drawn, judge, rows_of_epochs};
+use colltune_models::levers::{
+    Epochs, Lever, LeverJudged, Row, drawn, first_shares, judge, rows_of_epochs,
+};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_distr::{Distribution as _, StandardNormal};
@@ -238,4 +240,17 @@ fn each_arm_has_its_turn_what_is_not_offered_is_never_drawn_and_what_was_chosen_
     // One run is not enough.
     let fast = [row(0, 0.0), row(0, 0.0), row(1, -1.0)];
     assert_eq!(judge(&[lever(None)], &fast, 1)[0].best, 0);
+}
+
+#[test]
+fn what_is_expected_weighs_the_first_draws_and_rules_no_arm_out() {
+    let shares = first_shares(&[1.0, 1.1, 2.0, 1.0]);
+    assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    assert!((shares[0] - shares[3]).abs() < 1e-5);
+    assert!(shares[0] > shares[1] && shares[1] > shares[2]);
+    assert!(
+        shares[2] > 0.12,
+        "an eighth of them whatever is expected: {shares:?}"
+    );
+    assert_eq!(first_shares(&[3.0; 4]), [0.25; 4]);
 }

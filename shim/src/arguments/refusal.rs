@@ -90,7 +90,9 @@ impl Arguments {
                 (Each(send), Each(recv)) if collective == Collective::Alltoallw => {
                     let sent = (!is_in_place(send.start)).then_some(send);
                     let lists = sent.into_iter().chain([recv]);
-                    return lists.into_iter().any(|list| has_uncommitted(world, comm, list));
+                    return lists
+                        .into_iter()
+                        .any(|list| has_uncommitted(world, comm, list));
                 }
                 (Each(send), Each(recv)) => [
                     send.types.one().filter(|_| !is_in_place(send.start)),

@@ -57,7 +57,7 @@ pub fn is_settled(known: &[LearnedLever]) -> bool {
 /// What is chosen, as a sentence.
 pub fn sentence(one: &LearnedLever) -> String {
     let first = one.arms.first().map_or("", |arm| &arm.name);
-    let [gain, low, high] = one.gain;
+    let [gain, low, high] = one.gain();
     let place = format!(
         "Lever {} of {} at {} nodes x {}, size {}",
         one.lever,
@@ -105,7 +105,7 @@ pub fn table(known: &[LearnedLever]) -> String {
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for one in known {
-        let [gain, low, high] = one.gain;
+        let [gain, low, high] = one.gain();
         let mut arms: Vec<_> = one.arms.iter().collect();
         arms.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         let drawn = arms.iter().take(3).filter(|arm| arm.probability > 0.0);
@@ -137,7 +137,7 @@ pub fn table(known: &[LearnedLever]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use colltune_core::model::Share;
+    use colltune_core::levers::learned::LearnedArm;
 
     fn lever(name: &str, class: i32, epochs: u64, best: &str, is_settled: bool) -> LearnedLever {
         LearnedLever {
@@ -149,13 +149,13 @@ mod tests {
             ppn: 2,
             ranks: 8,
             best: best.to_owned(),
-            gain: [1.2, 1.1, 1.3],
             epochs,
             is_settled,
             arms: ["a", "b"]
-                .map(|arm| Share {
+                .map(|arm| LearnedArm {
                     name: arm.to_owned(),
                     probability: 0.5,
+                    gain: [1.2, 1.1, 1.3],
                 })
                 .to_vec(),
         }

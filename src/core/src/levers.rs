@@ -11,6 +11,7 @@
 pub mod accord;
 pub mod asked;
 pub mod learned;
+pub mod watched;
 
 use std::collections::BTreeMap;
 

@@ -127,7 +127,8 @@ on_each_library! {
         let known: Value = serde_json::from_str(&told_by(&["status", "--json"], scratch.path())).expect("JSON");
         let one = &known["levers"][0];
         assert_eq!((&one["program"], &one["best"], &one["epochs"]), (&"asked".into(), &"0".into(), &72.into()), "{known}");
-        assert!(one["gain"][1].as_f64().unwrap() > 1.2 && one["is_settled"] == true, "{one}");
+        let gain = &one["arms"][1]["gain"];
+        assert!(gain[1].as_f64().unwrap() > 1.2 && one["is_settled"] == true, "{one}");
         for (mode, expected) in [("exploit", "0"), ("record", "20"), ("off", "20")] {
             let (outcome, arms) = run(asking(mpi, scratch.path()).mode(mode), scratch.path(), 6, "");
             outcome.succeeds().is_silent();
@@ -140,6 +141,15 @@ on_each_library! {
             outcome.succeeds().is_silent();
             assert!(arms.iter().all(|arm| arm == "5"), "{arms:?}");
         }
+        // It has become the slowest one: a job that goes on for long enough finds that out, unless it wants the same bits.
+        let sentence = "the lever pause: 0, which was learned to be fastest, takes longer in this job than 20";
+        let watched = || asking(mpi, scratch.path()).mode("exploit").seed(5).env("COLLTUNE_WATCH", "1");
+        let (outcome, arms) = run(watched(), scratch.path(), 240, "turned");
+        outcome.succeeds().says(&[sentence]);
+        assert!(arms[..20].iter().all(|arm| arm == "0") && arms[230..].iter().all(|arm| arm == "20"), "{arms:?}");
+        let (outcome, arms) = run(watched().env("COLLTUNE_REPRODUCIBLE", "run"), scratch.path(), 60, "turned");
+        outcome.succeeds().is_silent();
+        assert!(arms.iter().all(|arm| arm == "0"), "{arms:?}");
         let text = told_by(&["status"], scratch.path());
         assert!(text.contains("levers that programs ask about:") && text.contains(" pause "), "{text}");
         // A file that is none: the first arm runs, and rank 0 says why.

@@ -1,53 +1,25 @@
 //! Levers that programs ask about: from the epochs in the ledger to `DB/levers.json`, which jobs read.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use colltune_core::account::JobSummary;
-use colltune_core::levers::asked::{Asked, LeverPlace};
-use colltune_core::levers::learned::{FILE, LearnedLever, LearnedLevers, SCHEMA};
-use colltune_core::model::Share;
+use colltune_core::levers::asked::Asked;
+use colltune_core::levers::learned::{LearnedArm, LearnedLever};
 use colltune_core::request::Mode;
-use colltune_files::{MODEL_BYTES_MAX, read_text};
 use colltune_models::levers::{Epochs, Lever, LeverJudged, Row, judge, rows_of_epochs};
 
+use super::expected::or_expected;
+use super::file::{Key, key_of, measured, read, write_down};
 use super::place;
 use crate::database::{Database, DbError};
 use crate::dropped::Dropped;
-use crate::{runs, write};
+use crate::runs;
 
 /// So many epochs are learned from, shared out among the runs, but at least so many of each.
 const EPOCHS: usize = 96;
 const OF_RUN_LEAST: usize = 8;
 /// The same evidence gives the same answer.
 const SEED: u64 = 1;
-
-/// What belongs together: a program's lever with one library.
-type Key = (String, String, LeverPlace);
-
-/// What is in force; nothing where nothing was learned, or it cannot be read, which is told.
-pub fn learned(db: &Database, warnings: &mut Vec<String>) -> Vec<LearnedLever> {
-    let path = path(db);
-    let text = match read_text(&path, MODEL_BYTES_MAX) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
-        Err(error) => {
-            warnings.push(format!("failed to read {}: {error}", path.display()));
-            return Vec::new();
-        }
-    };
-    match LearnedLevers::from_json(&text) {
-        Ok(known) => known.levers,
-        Err(error) => {
-            warnings.push(format!("failed to {error}, in {}", path.display()));
-            Vec::new()
-        }
-    }
-}
-
-pub(crate) fn path(db: &Database) -> PathBuf {
-    db.root().join(FILE)
-}
 
 /// Learns from the newest runs that asked, and puts that in force. Only the holder of the lock may call it.
 ///
@@ -56,10 +28,15 @@ pub(crate) fn learn(
     db: &Database,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<LearnedLever>, DbError> {
-    let before = learned(db, warnings);
+    let before = read(db);
+    let is_whole = before.is_ok();
+    let before = before.unwrap_or_else(|problem| {
+        warnings.push(format!("failed to {problem}"));
+        Vec::new()
+    });
     let mut found = runs::newest(db, |run| !run.asked.is_empty(), warnings);
-    if found.is_empty() {
-        return Ok(before);
+    if found.is_empty() && is_whole {
+        return Ok(measured(before));
     }
     found.sort_by_key(|run| run.started_unix_ms);
     let dropped = Dropped::of(db)?;
@@ -81,31 +58,16 @@ pub(crate) fn learn(
     let is_told = |one: &&LearnedLever| !by_key.contains_key(&key_of(one));
     let kept: Vec<LearnedLever> = before.iter().filter(is_told).cloned().collect();
     let new = by_key.iter().filter_map(|(key, asked)| {
-        let before = before.iter().find(|one| key_of(one) == *key);
-        learned_of(key, asked, before)
+        let is_it = |one: &&LearnedLever| key_of(one) == *key && !one.is_expected();
+        let new = learned_of(key, asked, before.iter().find(is_it))?;
+        Some(or_expected(new, &before))
     });
     let mut levers: Vec<LearnedLever> = new.chain(kept).collect();
     levers.sort_by_key(key_of);
-    let text = LearnedLevers {
-        schema: SCHEMA,
-        levers: levers.clone(),
+    if before != levers || !is_whole {
+        write_down(db, levers.clone())?;
     }
-    .to_json();
-    if before != levers {
-        write::atomically(&db.folder(db.root())?, FILE, text.as_bytes())?;
-    }
-    Ok(levers)
-}
-
-fn key_of(one: &LearnedLever) -> Key {
-    let place = LeverPlace {
-        lever: one.lever.clone(),
-        class: one.class,
-        nodes: one.nodes,
-        ppn: one.ppn,
-        ranks: one.ranks,
-    };
-    (one.program.clone(), one.library.clone(), place)
+    Ok(measured(levers))
 }
 
 /// Of runs in the order of time; the arms that the newest one offered may be drawn.
@@ -127,8 +89,13 @@ fn learned_of(
     if let Some(before) = before.filter(|_| judged.runs.iter().all(|runs| *runs == 0)) {
         return Some(before.clone());
     }
-    let arms = offered.iter().zip(judged.shares_of_epochs());
-    let best = judged.contrasts[judged.best];
+    let known = judged
+        .contrasts
+        .iter()
+        .map(|one| [one.gain, one.lo, one.hi]);
+    let arms = offered
+        .iter()
+        .zip(judged.shares_of_epochs().into_iter().zip(known));
     Some(LearnedLever {
         program: program.clone(),
         library: library.clone(),
@@ -138,20 +105,21 @@ fn learned_of(
         ppn: place.ppn,
         ranks: place.ranks,
         best: offered[judged.best].clone(),
-        gain: [best.gain, best.lo, best.hi].map(|ratio| ratio.min(f64::MAX)),
         epochs: asked.iter().map(|(_, asked)| asked.all).sum(),
         is_settled: judged.is_settled,
         arms: arms
-            .map(|(name, probability)| Share {
+            .map(|(name, (probability, gain))| LearnedArm {
                 name: name.clone(),
                 probability,
+                gain: gain.map(|ratio| ratio.min(f64::MAX)),
             })
             .collect(),
     })
 }
 
 /// The names of the arms, those that are offered first, and a row for each epoch of the runs that drew arms; of all runs
-/// where none did. Runs that exploit have one arm: the newest of them would leave no room for what tells arms apart.
+/// where none did. Runs that exploit have one arm but for the checks of it: the newest of them would leave no room for
+/// what tells arms apart.
 fn rows(asked: &[(&JobSummary, &Asked)], offered: &[String]) -> (Vec<String>, Vec<Row>) {
     let draws = |(run, _): &&(&JobSummary, &Asked)| run.mode == Mode::Explore.name();
     let drew = asked.iter().any(|one| draws(&one));
@@ -177,8 +145,11 @@ fn rows(asked: &[(&JobSummary, &Asked)], offered: &[String]) -> (Vec<String>, Ve
 #[cfg(test)]
 mod tests {
     use colltune_core::account::{JobFacts, KINDS};
-    use colltune_core::levers::asked::{self, Epoch};
+    use colltune_core::levers::asked::{self, Epoch, LeverPlace};
+    use colltune_core::levers::learned::nearest;
 
+    use super::super::expected::{Expected, expect};
+    use super::super::file::{learned, path};
     use super::*;
 
     /// A run of a program with three arms, of which the last one takes `slow` times as long as the second, the first one
@@ -253,11 +224,11 @@ mod tests {
             panic!("{known:?}")
         };
         assert_eq!((&*one.best, one.epochs, one.class), ("b", 72, 4));
-        let [gain, low, high] = one.gain;
+        let [gain, low, high] = one.gain();
         assert!(
             low < 1.5 && 1.5 < high && (gain - 1.5).abs() < 0.03,
             "{:?}",
-            one.gain
+            one.gain()
         );
         assert!(one.arms[1].probability > one.arms[2].probability);
         // Nothing new: nothing is written anew, and it stays.
@@ -271,7 +242,7 @@ mod tests {
         }
         let after = trained(&db).remove(0);
         assert_eq!((&*after.best, after.epochs), ("b", 72 + 360));
-        assert_eq!(after.gain, one.gain);
+        assert_eq!(after.gain(), one.gain());
         // Of runs that are dropped nothing is learned.
         let dropped = |jobs: &[String]| {
             let jobs: Vec<String> = jobs.iter().map(|job| format!("\"{job}\":1")).collect();
@@ -284,6 +255,76 @@ mod tests {
         assert_eq!(trained(&db)[0].epochs, 72);
         dropped(&jobs(0..40));
         assert!(trained(&db).is_empty());
+    }
+
+    #[test]
+    fn what_is_expected_is_in_force_until_epochs_tell() {
+        let (_folder, db) = database(0, 0, 1.0);
+        let arms = [("a", 2.0), ("b", 1.0), ("c", 1.1)].map(|(name, s)| (name.to_owned(), s));
+        let place = |class| LeverPlace {
+            lever: "placement".to_owned(),
+            class,
+            nodes: 2,
+            ppn: 2,
+            ranks: 4,
+        };
+        let expected = |class| Expected {
+            program: "app",
+            library: "openmpi-4.1.4",
+            place: place(class),
+            arms: &arms,
+        };
+        let shares = |one: &LearnedLever| -> Vec<f64> {
+            one.arms.iter().map(|arm| arm.probability).collect()
+        };
+        std::fs::write(path(&db), "{").unwrap();
+        let error = expect(&db, &expected(0)).unwrap_err().to_string();
+        assert!(
+            error.contains("levers.json") && error.contains("colltune train"),
+            "{error}"
+        );
+        std::fs::remove_file(path(&db)).unwrap();
+        for _ in 0..2 {
+            expect(&db, &expected(0)).unwrap();
+            let all = read(&db).unwrap();
+            assert_eq!((all.len(), &*all[0].best, all[0].epochs), (1, "a", 0));
+            let shares = shares(&all[0]);
+            assert!(shares[1] > shares[2] && shares[2] > shares[0] && shares[0] > 0.15);
+            assert!(
+                learned(&db, &mut Vec::new()).is_empty(),
+                "nothing was measured"
+            );
+        }
+        // A run of the first arm alone tells nothing of the others.
+        leave(&db, &run_of(7, 12, 1.3, "record", |_| 0));
+        let known = trained(&db);
+        assert_eq!((known.len(), known[0].epochs, known[0].class), (1, 12, 4));
+        assert_eq!(
+            shares(&known[0]),
+            shares(&read(&db).unwrap()[0]),
+            "{known:?}"
+        );
+        for run in 0..6 {
+            leave(
+                &db,
+                &run_of(run, 12, 1.3, "explore", |number| (run * 5 + number) % 3),
+            );
+        }
+        let known = trained(&db);
+        assert_eq!(
+            (known.len(), &*known[0].best, known[0].epochs),
+            (1, "b", 84)
+        );
+        // It is of another class, and who asks for any gets what was measured.
+        let all = read(&db).unwrap();
+        assert_eq!(all.len(), 2);
+        assert_eq!(nearest(&all, &place(0)), Some(&known[0]));
+        expect(&db, &expected(4)).unwrap();
+        assert_eq!(
+            learned(&db, &mut Vec::new()),
+            known,
+            "what was measured stays"
+        );
     }
 
     #[test]
@@ -302,7 +343,7 @@ mod tests {
         leave(&db, &wrong);
         let known = trained(&db);
         assert_eq!(known[0].epochs, 72);
-        assert!(known[0].gain.iter().all(|gain| gain.is_finite()));
+        assert!(known[0].gain().iter().all(|gain| gain.is_finite()));
         assert_eq!(trained(&db), known, "it can be read back");
     }
 

@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::asked::LeverPlace;
-use crate::model::Share;
 
 /// The version of the layout of `levers.json`.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 /// The file in a database's folder.
 pub const FILE: &str = "levers.json";
 
@@ -32,13 +31,21 @@ pub struct LearnedLever {
     pub ppn: u64,
     pub ranks: u64,
     pub best: String,
-    /// The first arm's time over the best one's, with its 95 % interval.
-    pub gain: [f64; 3],
     pub epochs: u64,
     /// Whether further epochs are expected to gain next to nothing.
     pub is_settled: bool,
-    /// The probabilities of the next draws. The first arm is the one that runs without the tuner.
-    pub arms: Vec<Share>,
+    /// The first arm is the one that runs without the tuner.
+    pub arms: Vec<LearnedArm>,
+}
+
+/// What is known of one arm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Encode, Decode)]
+pub struct LearnedArm {
+    pub name: String,
+    /// Of the next draw.
+    pub probability: f64,
+    /// The first arm's time over this one's, with its 95 % interval.
+    pub gain: [f64; 3],
 }
 
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -86,30 +93,52 @@ impl LearnedLevers {
 
 impl LearnedLever {
     fn check(&self) -> Result<(), String> {
-        let is_share = |share: &Share| (0.0..=1.0).contains(&share.probability);
-        let sum: f64 = self.arms.iter().map(|share| share.probability).sum();
+        let is_share = |arm: &LearnedArm| (0.0..=1.0).contains(&arm.probability);
+        let sum: f64 = self.arms.iter().map(|arm| arm.probability).sum();
         if !self.arms.iter().all(is_share) || (sum - 1.0).abs() > 1e-6 {
             return Err(format!("the probabilities sum to {sum}"));
         }
-        match self.arms.iter().any(|share| share.name == self.best) {
-            true => Ok(()),
-            false => Err(format!("unknown best arm {:?}", self.best)),
+        match self.arm(&self.best) {
+            Some(_) => Ok(()),
+            None => Err(format!("unknown best arm {:?}", self.best)),
         }
+    }
+
+    pub fn arm(&self, name: &str) -> Option<&LearnedArm> {
+        self.arms.iter().find(|arm| arm.name == name)
+    }
+
+    /// Nothing was measured: it only weighs first draws.
+    pub fn is_expected(&self) -> bool {
+        self.epochs == 0
+    }
+
+    /// How many times as fast the best arm is as the first one, with its 95 % interval.
+    pub fn gain(&self) -> [f64; 3] {
+        self.arm(&self.best).map_or([1.0; 3], |arm| arm.gain)
     }
 }
 
-/// What is known nearest to a place: of its lever and shape, of the class next to its own.
+/// What is known nearest to a place: of its lever and shape, of the class next to its own. What was expected before
+/// anything ran is of no class, and the last resort.
 pub fn nearest<'a>(known: &'a [LearnedLever], place: &LeverPlace) -> Option<&'a LearnedLever> {
     let has_its_shape = |one: &&LearnedLever| {
         one.lever == place.lever
             && (one.nodes, one.ppn, one.ranks) == (place.nodes, place.ppn, place.ranks)
     };
     let known = known.iter().filter(has_its_shape);
-    known.min_by_key(|one| (one.class.abs_diff(place.class), one.class))
+    known.min_by_key(|one| {
+        (
+            one.is_expected(),
+            one.class.abs_diff(place.class),
+            one.class,
+        )
+    })
 }
 
-/// The arm that is known to be best, of those that are offered; the first one where nothing is known.
+/// The arm that is known to be best, of those that are offered; the first one where nothing was measured.
 pub fn best(known: Option<&LearnedLever>, arms: &[String]) -> usize {
+    let known = known.filter(|known| !known.is_expected());
     let place = known.and_then(|known| arms.iter().position(|arm| *arm == known.best));
     place.unwrap_or(0)
 }
@@ -120,9 +149,8 @@ pub fn best(known: Option<&LearnedLever>, arms: &[String]) -> usize {
 pub fn drawn(known: Option<&LearnedLever>, arms: &[String], random: f64) -> usize {
     let even = 1.0 / arms.len() as f64;
     let share = |arm: &String| {
-        let shares = known.map(|known| known.arms.iter());
-        let known = shares.and_then(|mut shares| shares.find(|share| share.name == *arm));
-        known.map_or(even, |share| share.probability)
+        let known = known.and_then(|known| known.arm(arm));
+        known.map_or(even, |known| known.probability)
     };
     let shares: Vec<f64> = arms.iter().map(share).collect();
     let mut left = random * shares.iter().sum::<f64>();
@@ -141,9 +169,10 @@ mod tests {
     use super::*;
 
     fn lever(class: i32, shares: &[(&str, f64)]) -> LearnedLever {
-        let share = |&(name, probability): &(&str, f64)| Share {
+        let arm = |&(name, probability): &(&str, f64)| LearnedArm {
             name: name.to_owned(),
             probability,
+            gain: [1.1, 1.05, 1.15],
         };
         LearnedLever {
             program: "app".to_owned(),
@@ -154,10 +183,9 @@ mod tests {
             ppn: 2,
             ranks: 8,
             best: shares[0].0.to_owned(),
-            gain: [1.1, 1.05, 1.15],
             epochs: 30,
             is_settled: false,
-            arms: shares.iter().map(share).collect(),
+            arms: shares.iter().map(arm).collect(),
         }
     }
 
@@ -190,7 +218,7 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        assert!(error(|all| all.schema = 2).contains("version 2"));
+        assert!(error(|all| all.schema = 3).contains("version 3"));
         assert!(
             error(|all| all.levers[0].arms[0].probability = 0.9)
                 .contains("lever placement: the probabilities")
@@ -224,6 +252,16 @@ mod tests {
             None
         );
         assert_eq!(best(None, &arms), 0);
+        // What somebody expected tells only where nothing was measured.
+        let expected = LearnedLever {
+            epochs: 0,
+            ..lever(5, &[("contiguous", 1.0)])
+        };
+        let both = [known[1].clone(), expected.clone()];
+        assert_eq!(nearest(&both, &place(5)), Some(&known[1]));
+        assert_eq!(nearest(&both[1..], &place(9)), Some(&expected));
+        let turned = ["lpt", "contiguous"].map(str::to_owned);
+        assert_eq!(best(Some(&expected), &turned), 0, "and draws alone");
         assert_eq!(best(Some(&known[0]), &arms[..1]), 0);
     }
 
