@@ -256,6 +256,21 @@ fn an_empty_database_has_a_page_that_says_what_to_do() {
 }
 
 #[test]
+fn what_is_known_of_levers_has_a_picture_that_can_be_read() {
+    let db = folder();
+    let known = r#"{"schema":2,"levers":[{"program":"<b>app</b>","library":"openmpi-4.1.4","lever":"order","class":8,"nodes":1,
+        "ppn":2,"ranks":2,"best":"rows","epochs":60,"is_settled":true,"arms":[{"name":"columns","probability":0.1,
+        "gain":[1.0,1.0,1.0]},{"name":"rows","probability":0.9,"gain":[2.5,2.25,2.75]}]}]}"#;
+    std::fs::write(db.path().join("levers.json"), known).expect("it can be written");
+    let (page, said) = report(db.path(), &[]);
+    is_sound(&page);
+    let known: Value = serde_json::from_str(known).expect("JSON");
+    assert_eq!(said["levers"], known["levers"]);
+    is_valid_html(&db.path().join("report.html"));
+    is_readable_in_a_browser(&db.path().join("report.html"));
+}
+
+#[test]
 fn what_is_not_there_is_told_in_a_sentence() {
     let db = folder();
     let fails = |arguments: &[&str], code: i32, says: &str| {

@@ -197,6 +197,15 @@ on_each_library! {
         let said = line.run(&["tune"]);
         said.exits(0, &["nothing to tune", "Run the program as before"]);
         assert!((1..=3).contains(&line.log().len()), "{:?}", line.log());
+        // A program that asks about levers is told of them, too.
+        let levers = r#"{"schema":2,"levers":[{"program":"trial","library":"LIBRARY","lever":"order","class":0,"nodes":1,"ppn":2,
+            "ranks":2,"best":"a","epochs":9,"is_settled":true,"arms":[{"name":"a","probability":1.0,"gain":[1.0,1.0,1.0]}]}]}"#;
+        let levers = levers.replace("LIBRARY", &mpi.library().to_string());
+        std::fs::write(line.path("db").join("levers.json"), &levers).unwrap();
+        let said = line.run(&["tune", "--json"]);
+        let told: Value = serde_json::from_str(&said.stdout).expect("nothing but JSON on stdout");
+        let levers: Value = serde_json::from_str(&levers).unwrap();
+        assert_eq!((&told["end"], &told["asked"]), (&"nothing_to_gain".into(), &levers["levers"]), "{said:?}");
     }
 }
 

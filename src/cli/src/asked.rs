@@ -5,6 +5,8 @@ use colltune_core::levers::Arms;
 use colltune_core::levers::learned::LearnedLever;
 use colltune_db::{Database, levers};
 use colltune_output::aligned;
+pub use colltune_report::levers::sentence;
+use colltune_report::levers::sizes;
 
 /// What is known of a job's program, with its library and on communicators that it can have.
 pub fn of_program(db: &Database, job: &JobSummary) -> Vec<LearnedLever> {
@@ -54,39 +56,6 @@ pub fn is_settled(known: &[LearnedLever]) -> bool {
     main_places(known).iter().all(|one| one.is_settled)
 }
 
-/// What is chosen, as a sentence.
-pub fn sentence(one: &LearnedLever) -> String {
-    let first = one.arms.first().map_or("", |arm| &arm.name);
-    let [gain, low, high] = one.gain();
-    let place = format!(
-        "Lever {} of {} at {} nodes x {}, size {}",
-        one.lever,
-        one.program,
-        one.nodes,
-        one.ppn,
-        size(one.class)
-    );
-    match (one.best != first, one.is_settled) {
-        (true, _) => format!(
-            "{place}: {} is chosen after {} epochs, {gain:.3} times as fast as {first} (95 % interval {low:.3} to {high:.3}).",
-            one.best, one.epochs
-        ),
-        (false, true) => format!(
-            "{place}: after {} epochs no arm is shown to be faster than {first}, which stays.",
-            one.epochs
-        ),
-        (false, false) => format!(
-            "{place}: {} epochs tell no difference yet; {first} stays.",
-            one.epochs
-        ),
-    }
-}
-
-/// The sizes of a class.
-fn size(class: i32) -> String {
-    format!("{} to {}", 2f64.powi(class), 2f64.powi(class + 1))
-}
-
 /// A table of what is known, under a heading; empty where nothing is.
 pub fn table(known: &[LearnedLever]) -> String {
     if known.is_empty() {
@@ -116,7 +85,7 @@ pub fn table(known: &[LearnedLever]) -> String {
         rows.push(vec![
             one.program.clone(),
             one.lever.clone(),
-            size(one.class),
+            sizes(one.class),
             one.nodes.to_string(),
             one.ppn.to_string(),
             one.epochs.to_string(),
@@ -182,19 +151,6 @@ mod tests {
         );
         assert!(is_settled(&known) && !is_settled(&known[..1]));
         assert!(is_settled(&[]) && table(&[]).is_empty());
-        let told = known.each_ref().map(sentence);
-        assert!(
-            told[0].contains("size 8 to 16: 20 epochs tell no difference yet; a stays"),
-            "{told:?}"
-        );
-        assert!(
-            told[1].contains("b is chosen after 90 epochs, 1.200 times as fast as a"),
-            "{told:?}"
-        );
-        assert!(
-            told[2].contains("no arm is shown to be faster than a, which stays"),
-            "{told:?}"
-        );
         let table = table(&known);
         assert!(
             table.contains("1.20x (1.10 to 1.30)") && table.contains("a 50%, b 50%"),

@@ -20,6 +20,8 @@ mod unseen;
 
 mod whole_runs;
 
+pub mod levers;
+
 pub mod report;
 
 pub mod evidence;

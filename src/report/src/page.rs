@@ -23,6 +23,8 @@ mod unseen;
 
 mod whole_runs;
 
+mod levers;
+
 pub mod evidence;
 
 use maud::{DOCTYPE, Markup, html};
@@ -73,7 +75,7 @@ fn page(report: &Report, limits: Limits) -> Markup {
                 main {
                     (head::numbers(&report.head))
                     (head::warnings(report))
-                    (head::contents())
+                    (head::contents(report))
                     section aria-labelledby="programs" {
                         h2 id="programs" { "Where the time of collectives goes" }
                         (programs::section(&report.programs))
@@ -95,6 +97,12 @@ fn page(report: &Report, limits: Limits) -> Markup {
                     section aria-labelledby="runs" {
                         h2 id="runs" { "Whole runs, with and without the tuner" }
                         (whole_runs::section(&report.whole_runs))
+                    }
+                    @if !report.levers.is_empty() {
+                        section aria-labelledby="levers" {
+                            h2 id="levers" { "Levers that programs ask about" }
+                            (levers::section(&report.levers))
+                        }
                     }
                 }
                 footer {

@@ -12,7 +12,7 @@ use crate::history::{GENERATIONS_MAX, Past};
 use crate::question::Question;
 use crate::report::{Report, ReportError};
 use crate::unseen::Sources;
-use crate::{cells, head, history, programs, unseen, whole_runs};
+use crate::{cells, head, history, levers, programs, unseen, whole_runs};
 
 /// Reads a database. What cannot be read is left out and named in the report.
 ///
@@ -25,7 +25,7 @@ pub fn read(db: &Database, question: &Question) -> Result<Report, ReportError> {
     let ledger = runs::all(db, &mut warnings);
     let key = choose(db, question, &keys, &mut warnings)?;
     let Some(key) = key else {
-        return Ok(without_data(machine, &ledger, question, warnings));
+        return Ok(without_data(db, machine, &ledger, question, warnings));
     };
     let runs = of_library(&ledger, &key, question);
     let said = said(db, &key, &mut warnings)?;
@@ -69,6 +69,7 @@ pub fn read(db: &Database, question: &Question) -> Result<Report, ReportError> {
         histories: history::histories(&in_force, &past, question, settings.explore_total),
         unseen: unseen::unseen(&sources, &predicted, &mut warnings),
         whole_runs: whole_runs::whole_runs(&runs, question),
+        levers: levers::learned(db, Some(&key), question, &runs, &mut warnings),
         warnings: Vec::new(),
     };
     warnings.sort();
@@ -208,10 +209,11 @@ fn past(
 }
 
 fn without_data(
+    db: &Database,
     machine: String,
     ledger: &[JobSummary],
     question: &Question,
-    warnings: Vec<String>,
+    mut warnings: Vec<String>,
 ) -> Report {
     let runs: Vec<&JobSummary> = ledger.iter().collect();
     let nothing = Said {
@@ -233,6 +235,7 @@ fn without_data(
         histories: Default::default(),
         unseen: Default::default(),
         whole_runs: whole_runs::whole_runs(&runs, question),
+        levers: levers::learned(db, None, question, &runs, &mut warnings),
         warnings,
     }
 }

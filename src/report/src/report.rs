@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use colltune_core::context::DataKey;
+use colltune_core::levers::learned::LearnedLever;
 use colltune_db::DbError;
 use serde::Serialize;
 use thiserror::Error;
@@ -24,6 +25,8 @@ pub struct Report {
     pub histories: Histories,
     pub unseen: Unseen,
     pub whole_runs: WholeRuns,
+    /// What was learned of levers that programs ask about.
+    pub levers: Vec<LearnedLever>,
     /// What could not be read, and what that leaves out.
     pub warnings: Vec<String>,
 }

@@ -6,7 +6,7 @@ use colltune_db::test_support::{Damage, LIBRARY, Run};
 use colltune_db::{Database, TrainOptions, train};
 use colltune_report::{Question, page, read};
 
-/// Two trainings on synthetic runs, and a line of the ledger for each.
+/// Two trainings on synthetic runs, a line of the ledger for each, and what is known of a lever.
 fn database(folder: &Path) -> Database {
     std::fs::write(folder.join("colltune.toml"), "machine = \"testing\"\n").unwrap();
     let db = Database::create_or_open(folder).unwrap();
@@ -27,6 +27,12 @@ fn database(folder: &Path) -> Database {
         std::fs::write(file, line.replace('\n', "") + "\n").unwrap();
         train(&db, TrainOptions::default(), &|_| {}).unwrap();
     }
+    let levers = format!(
+        r#"{{"schema":2,"levers":[{{"program":"<i>solver</i>","library":"{LIBRARY}","lever":"when","class":3,"nodes":4,"ppn":2,
+        "ranks":8,"best":"b","epochs":9,"is_settled":true,"arms":[{{"name":"a","probability":0.5,"gain":[1.0,1.0,1.0]}},
+        {{"name":"b","probability":0.5,"gain":[1.2,1.1,1.3]}}]}}]}}"#
+    );
+    std::fs::write(folder.join("levers.json"), levers).unwrap();
     db
 }
 

@@ -3,7 +3,7 @@
 use colltune_core::collective::Collective;
 use colltune_core::model::Source;
 use colltune_core::space::{Cell, Range};
-use colltune_db::test_support::Run;
+use colltune_db::test_support::{LIBRARY, Run};
 use colltune_db::{Database, TrainOptions, train};
 use colltune_models::statistics::{CellStatistics, Interval, VariantStatistics};
 use colltune_report::{Question, page, read};
@@ -138,4 +138,50 @@ fn a_reader_gets_the_largest_cells_and_the_number_of_the_others() {
     let held_out = read(&db, &each).unwrap().unseen;
     assert_eq!(held_out.left_out.len(), 3);
     assert!(held_out.right <= held_out.cells && held_out.cells > 0);
+}
+
+#[test]
+fn what_is_known_of_levers_stands_on_the_page_and_in_its_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = database(folder.path());
+    let file = folder.path().join("levers.json");
+    let known = format!(
+        r#"{{"schema":2,"levers":[{{"program":"app","library":"{LIBRARY}","lever":"placement","class":3,"nodes":4,"ppn":2,
+        "ranks":8,"best":"lpt","epochs":90,"is_settled":true,"arms":[
+        {{"name":"<b>first</b>","probability":0.25,"gain":[1.0,1.0,1.0]}},
+        {{"name":"lpt","probability":0.75,"gain":[1.2,1.1,1.3]}}]}}]}}"#
+    );
+    let levers = serde_json::from_str::<serde_json::Value>(&known).unwrap()["levers"].take();
+    let told = || {
+        let report = read(&db, &Question::default()).unwrap();
+        let json = serde_json::to_value(&report).unwrap();
+        let page = page::html(&report);
+        let is_there = [" id=\"levers\"", "href=\"#levers\"", "lpt</text>"];
+        (is_there.map(|part| page.contains(part)), page, json)
+    };
+    // Before and after the first training.
+    for is_trained in [false, true] {
+        if is_trained {
+            let run = Run {
+                calls: 40,
+                ..Run::new("job", 1)
+            };
+            run.write(&db.incoming()).unwrap();
+            train(&db, TrainOptions::default(), &|_| {}).unwrap();
+        }
+        let (is_there, _, json) = told();
+        assert_eq!(
+            (is_there, &json["levers"]),
+            ([false; 3], &serde_json::json!([]))
+        );
+        std::fs::write(&file, &known).unwrap();
+        let (is_there, page, json) = told();
+        assert_eq!(is_there, [true; 3], "{page}");
+        assert_eq!(json["levers"], levers);
+        assert!(!page.contains("<b>first") && page.contains("&lt;b&gt;first"));
+        std::fs::write(&file, "{").unwrap();
+        let (is_there, page, _) = told();
+        assert!(is_there == [false; 3] && page.contains("What is missing here"));
+        std::fs::remove_file(&file).unwrap();
+    }
 }

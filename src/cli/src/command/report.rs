@@ -92,8 +92,8 @@ Examples:
   colltune report --db ./hydra.db
       Writes report.html, one file that needs nothing else: where the time of each program's
       collectives goes and which variants ran, what is chosen and what it gains, how the
-      probabilities moved, whether predictions were right, and whole runs with and without the
-      tuner.
+      probabilities moved, whether predictions were right, whole runs with and without the tuner,
+      and the levers that programs ask about.
   colltune report --db ./hydra.db --collective allreduce --shape 4x2 --bytes 8,48
       Only cells that hold such calls.
   colltune report --db ./hydra.db --holdout 3x2

@@ -125,21 +125,24 @@ pub fn warnings(report: &Report) -> Markup {
                 ul { @for warning in &report.warnings { li { (warning) } } }
             }
         }
-        @if report.head.generation == 0 {
+        @if report.head.generation == 0 && report.levers.is_empty() {
             p.note { "Nothing was learned yet. Start jobs with " code { "colltune run --db DIR -- mpirun ..." }
                 ", then " code { "colltune train --db DIR" } "." }
         }
     }
 }
 
-pub fn contents() -> Markup {
-    let parts = [
+pub fn contents(report: &Report) -> Markup {
+    let mut parts = vec![
         ("programs", "Where the time goes"),
         ("cells", "What is chosen"),
         ("history", "Probabilities"),
         ("unseen", "Predictions"),
         ("runs", "Whole runs"),
     ];
+    if !report.levers.is_empty() {
+        parts.push(("levers", "Levers"));
+    }
     html! {
         nav aria-label="Parts of this page" {
             ul { @for (id, name) in parts { li { a href={ "#" (id) } { (name) } } } }

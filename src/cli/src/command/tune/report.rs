@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use colltune_core::levers::learned::LearnedLever;
 use colltune_core::levers::{Arms, escaped};
 use colltune_core::spelling::quoted;
 use colltune_db::generation;
@@ -45,6 +46,8 @@ struct Json {
     schema: u32,
     /// Of the levers what is chosen, by name.
     levers: Arms,
+    /// What was learned of levers that the program asks about.
+    asked: Vec<LearnedLever>,
     /// Whole times with neither, levers, collectives, both.
     rounds: Vec<Round>,
     database: PathBuf,
@@ -92,6 +95,7 @@ impl Json {
         Ok(Json {
             schema: 2,
             levers: lever::chosen(&session.levers, &session.learned()),
+            asked: session.asked(),
             rounds: state.rounds.clone(),
             database: session.db.root().to_owned(),
             end,
