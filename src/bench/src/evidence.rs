@@ -42,6 +42,12 @@ const NOT_VALIDATED: Elsewhere = Elsewhere {
     paper: validated::PAPER,
     how: "colltune-bench validate --machine DB --row V1, with MPI and a calibrated database, before this page is made",
 };
+const PAIRS: Elsewhere = Elsewhere {
+    ids: "V7",
+    what: "the emulated order of pairs of a policy and an allreduce beside the measured one",
+    paper: validated::PAPER,
+    how: "colltune-bench levers-cluster, as root, in target/bench/levers-cluster.json",
+};
 
 /// Runs the studies and writes the page, with each study's JSON beside it.
 ///
@@ -60,7 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut evidence = Evidence {
         quick: args.quick,
         studies,
-        elsewhere: vec![ELSEWHERE],
+        elsewhere: vec![ELSEWHERE, PAIRS],
     };
     match measured {
         Some(study) => evidence.studies.push(study),

@@ -12,7 +12,6 @@
 mod args;
 mod compare;
 mod measure;
-mod pairs;
 mod protocol;
 mod report;
 mod scaling;
@@ -51,7 +50,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .map(|(deck, like, more)| Problem::new(deck, like, more, args.steps))
         .collect();
     let first = laid_out(&machine, layouts[0]);
-    pairs::check(&args.allreduce, args.ranks, &first)?;
     check(args, &problems)?;
     let kernels = kernels(args, &problems);
     let others = other_sizes(args, &kernels, &problems)?;
@@ -122,9 +120,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         machine: &first,
     };
     let scaling = scaling::scaling(measuring, &problems[0], recordings[0].as_ref(), &costs[0])?;
-    let pairs = pairs::pairs(measuring, &costs[0])?;
     progress::clear();
-    let report = Report::new(measuring, rows, scaling, pairs);
+    let report = Report::new(measuring, rows, scaling);
     let json = serde_json::to_string_pretty(&report)? + "\n";
     write(&bench.out, &file(args.row.as_deref()), &json)?;
     print(&if args.json { json } else { report.in_columns() })

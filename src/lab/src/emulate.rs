@@ -15,7 +15,7 @@ pub use placing::seconds_of;
 
 mod fit;
 mod run;
-mod whatif;
+pub mod whatif;
 
 use clap::Subcommand;
 

@@ -2,10 +2,13 @@
 //!
 //! The mini-app on the cluster, with blocks of uneven cost. Every pair of a placement policy and a variant of its
 //! allreduce is forced; the best of them is measured anew beside the app that asks (`--placement tuned`), after ten
-//! exploring jobs and trainings from nothing.
+//! exploring jobs and trainings from nothing. Beside that stands what the emulator says of the pairs, and what its times
+//! are worth as the weights of a first job.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+mod app;
+mod emulated;
+
+use std::path::Path;
 
 use anyhow::Context;
 use colltune_core::request::Mode;
@@ -14,16 +17,12 @@ use serde_json::Value;
 
 use super::Bench;
 use super::database;
-use super::jobs::{self, Tuner};
+use super::jobs::Tuner;
 use super::place::Place;
 use super::report::{Finding, Report, Row, Target};
+use app::{AS_GOOD, App, POLICIES, Problem, VARIANTS};
 use colltune_launch::shim;
-
-struct Problem {
-    name: &'static str,
-    arguments: &'static str,
-    steps: [usize; 2],
-}
+use emulated::Emulated;
 
 const PROBLEMS: [Problem; 2] = [
     Problem {
@@ -41,17 +40,12 @@ const PROBLEMS: [Problem; 2] = [
         steps: [60, 30],
     },
 ];
-const POLICIES: [&str; 5] = ["contiguous", "rcb", "lpt-swap", "cplx:25", "cplx:50"];
-const VARIANTS: [&str; 4] = [
-    "default",
-    "native:recursive_doubling",
-    "node:shm+recursive_doubling",
-    "native:ring",
-];
 const JOBS: u64 = 10;
-/// A chosen pair is as good as the best one up to here.
-const AS_GOOD: f64 = 1.03;
-
+/// Further columns.
+const EMULATED: &str = "emulated_s";
+const BEST: &str = "best_pair";
+const NEITHER: &str = "neither_s";
+const GAIN: &str = "neither_over_asks";
 pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = Report::comparing("best forced pair, s in the app", "asks, after ten jobs, s");
     report.notes = [
@@ -59,6 +53,8 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
         "asks: `--placement tuned` with the same policies, in mode exploit after ten explore runs, each followed by a training, from an \
          empty database; its collectives are tuned, too, all of them",
         "neither: the first policy without the shim, beside the other two in each round",
+        "emulated: by costs fitted to one recorded run under the first policy, and the cluster's calibration",
+        "a first job explores with an empty database, or with one whose first weights are the emulated times",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -87,21 +83,14 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-struct App<'a> {
-    bench: &'a Bench,
-    place: &'a Place,
-    program: PathBuf,
-    problem: &'a Problem,
-    /// The database of forced jobs.
-    nothing_known: PathBuf,
-}
-
 /// A policy and a variant, by their places.
 type Pair = (usize, usize);
 
 impl App<'_> {
     fn measure(&self, calibrated: &Path, report: &mut Report) -> anyhow::Result<()> {
-        let best = self.best_pair(report)?;
+        let emulated = Emulated::of(self, calibrated)?;
+        let best = self.best_pair(&emulated, report)?;
+        report.rows.push(self.first_jobs(&emulated, calibrated)?);
         let mut as_good = Vec::new();
         for training in 0..self.bench.trainings() {
             let db = database::copy(self.bench, calibrated, "levers")?;
@@ -120,9 +109,10 @@ impl App<'_> {
                 &asks,
             );
             report.rows.push(
-                row.with("best_pair", name_of(best))
-                    .with("neither_s", median(&neither))
-                    .with("neither_over_asks", median(&neither) / median(&asks)),
+                row.with(EMULATED, Value::Null)
+                    .with(BEST, name_of(best))
+                    .with(NEITHER, median(&neither))
+                    .with(GAIN, median(&neither) / median(&asks)),
             );
         }
         let share = spread(&as_good);
@@ -145,8 +135,31 @@ impl App<'_> {
         Ok(())
     }
 
+    /// Jobs that explore with nothing known, and with first weights.
+    fn first_jobs(&self, emulated: &Emulated, calibrated: &Path) -> anyhow::Result<Row> {
+        let mut times: [Vec<f64>; 2] = Default::default();
+        for round in 0..self.bench.pick(5, 3) {
+            for place in 0..2 {
+                let is_weighed = (round + place) % 2 == 1;
+                self.progress(&format!("first jobs, round {}", round + 1));
+                let db = database::copy(self.bench, calibrated, "levers-first")?;
+                if is_weighed {
+                    emulated.weigh(&db, self.place.n_ranks)?;
+                }
+                let explores = Tuner::shim(&db, Mode::Explore, 500 + round as u64);
+                times[usize::from(is_weighed)].push(self.seconds(&explores, &tuned())?);
+            }
+        }
+        let [nothing, weighed] = times;
+        let name = format!(
+            "{}, a first job, from nothing over weighed",
+            self.problem.name
+        );
+        Ok(Row::of_rounds(name, &nothing, &weighed).with(EMULATED, Value::Null))
+    }
+
     /// Forces every pair in several rounds; each is a row.
-    fn best_pair(&self, report: &mut Report) -> anyhow::Result<Pair> {
+    fn best_pair(&self, emulated: &Emulated, report: &mut Report) -> anyhow::Result<Pair> {
         let pairs: Vec<Pair> = (0..POLICIES.len())
             .flat_map(|policy| (0..VARIANTS.len()).map(move |variant| (policy, variant)))
             .collect();
@@ -166,11 +179,20 @@ impl App<'_> {
             }
         }
         let bare = &times[0].clone();
-        for (pair, times) in pairs.iter().zip(&times) {
+        for ((pair, times), emulated_s) in pairs.iter().zip(&times).zip(emulated.pairs()) {
             let name = format!("{}, {}", self.problem.name, name_of(*pair));
-            report.rows.push(Row::of_rounds(name, bare, times));
+            let row = Row::of_rounds(name, bare, times);
+            let none = [BEST, NEITHER, GAIN].map(|key| (key, Value::Null));
+            let row = row.with(EMULATED, emulated_s);
+            report.rows.push(
+                none.into_iter()
+                    .fold(row, |row, (key, value)| row.with(key, value)),
+            );
         }
-        let medians = times.iter().map(|times| median(times)).enumerate();
+        let medians: Vec<f64> = times.iter().map(|times| median(times)).collect();
+        let findings = emulated.findings(self.problem.name, &medians);
+        report.findings.extend(findings);
+        let medians = medians.into_iter().enumerate();
         let best = medians.min_by(|a, b| a.1.total_cmp(&b.1));
         best.map(|(k, _)| pairs[k]).context("measure a pair")
     }
@@ -194,34 +216,6 @@ impl App<'_> {
         Ok(times)
     }
 
-    /// The app's own time, without start-up.
-    fn seconds(&self, tuner: &Tuner, placement: &str) -> anyhow::Result<f64> {
-        let file = self
-            .bench
-            .out
-            .join(format!(".levers.{}.json", std::process::id()));
-        let [full, quick] = self.problem.steps;
-        let mut line = vec![self.program.clone().into_os_string()];
-        line.extend(
-            self.problem
-                .arguments
-                .split_whitespace()
-                .map(OsString::from),
-        );
-        let steps = self.bench.pick(full, quick).to_string();
-        line.extend(
-            ["--num_tsteps", &steps, "--placement", placement, "--json"].map(OsString::from),
-        );
-        line.push(file.clone().into_os_string());
-        jobs::run_program(self.bench, self.place, self.place.n_ranks, tuner, &line)?;
-        let text =
-            std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
-        let _ = std::fs::remove_file(&file);
-        let summary: Value = serde_json::from_str(&text).context("read what colltune-amr wrote")?;
-        let total = summary.pointer("/time_s/total").and_then(Value::as_f64);
-        total.context("find time_s.total in what colltune-amr wrote")
-    }
-
     fn forced(&self, variant: &str) -> Tuner {
         Tuner::Shim {
             db: Some(self.nothing_known.clone()),
@@ -229,11 +223,6 @@ impl App<'_> {
             seed: 7,
             settings: vec![("COLLTUNE_FORCE", format!("allreduce={variant}"))],
         }
-    }
-
-    fn progress(&self, what: &str) {
-        self.bench
-            .progress(&format!("levers, {}: {what}", self.problem.name));
     }
 }
 

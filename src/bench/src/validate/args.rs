@@ -44,9 +44,9 @@ within 5 % on the average; on the test cluster within 25 % and 12 %. Emulated ru
 of the fitted one, and are the middle of five. `sampled` is what it changes where only every other
 epoch, from one change of the mesh to the next, is gone through. `--row` runs what a row of the
 validation prescribes: V1 all decks under all policies on 2 ranks, V2 on the test cluster's 8, V3
-on 4 of them (2 nodes x 2, which costs are fitted on, and 4 nodes x 1), V4 LPT over contiguous, V7
-pairs of a policy and an allreduce, V8 strong scaling; V5 (counts), V6 (phases) and V9 (other
-fidelities, `sampled` among them) are judged in every run. A row's findings go to
+on 4 of them (2 nodes x 2, which costs are fitted on, and 4 nodes x 1), V4 LPT over contiguous, V8
+strong scaling; V5 (counts), V6 (phases) and V9 (other fidelities, `sampled` among them) are judged
+in every run, and V7, pairs of a policy and an allreduce, by the bench `levers-cluster`. A row's findings go to
 emulate-validate-ROW.json, which `colltune-bench evidence` shows; those of a run without a row
 to emulate-validate.json.
 
@@ -54,9 +54,7 @@ Examples:
   colltune-bench validate --machine ./db --row V1
   colltune-bench validate --machine ./db --repetitions 5
   colltune-bench validate --machine ./db --cluster --ranks 8 --policies contiguous,lpt --decks sedov-512
-  colltune-bench validate --machine ./db --decks four-spheres --policies contiguous --scaling 1,2,4,8
-  colltune-bench validate --machine ./db --cluster --ranks 8 --decks four-spheres --policies contiguous \\
-      --allreduce native:recursive_doubling,native:nonoverlapping,p2p:circulant")]
+  colltune-bench validate --machine ./db --decks four-spheres --policies contiguous --scaling 1,2,4,8")]
 pub struct Args {
     /// A preset, a file, or a tuning database that was calibrated here
     #[arg(long, value_name = "FILE|DB|NAME")]
@@ -67,7 +65,7 @@ pub struct Args {
         value_name = "ROW",
         value_parser = PossibleValuesParser::new(PROTOCOLS.iter().map(|row| row.name)),
         conflicts_with_all = [
-            "ranks", "cluster", "ranks_per_node", "scaling", "allreduce", "policies", "decks"
+            "ranks", "cluster", "ranks_per_node", "scaling", "policies", "decks"
         ]
     )]
     pub(super) row: Option<String>,
@@ -89,10 +87,6 @@ pub struct Args {
     /// Strong scaling of the first deck as well: `contiguous` on each of these numbers of ranks
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse::ranks)]
     pub(super) scaling: Vec<usize>,
-    /// Four spheres with --compat as well, under rcb, morton and hilbert by each of these forced variants of allreduce,
-    /// priced by what the database of --machine has measured
-    #[arg(long, value_delimiter = ',', value_name = "VARIANT")]
-    pub(super) allreduce: Vec<String>,
     /// Policies
     #[arg(
         long,
@@ -156,7 +150,6 @@ impl Args {
         args.decks = words(row.decks);
         args.scaling = row.scaling.to_vec();
         args.ranks_per_node = row.ranks_per_node.to_vec();
-        args.allreduce = words(row.allreduce);
         if !row.policies.is_empty() {
             args.policies = words(row.policies);
         }

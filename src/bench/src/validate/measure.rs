@@ -202,11 +202,6 @@ fn sample(
     })
 }
 
-/// Seconds of a run's time loop.
-pub fn time_loop(job: Job, words: &[String]) -> anyhow::Result<f64> {
-    run_in(job.bench, |folder| total(job, words, folder))
-}
-
 fn total(job: Job, words: &[String], folder: &Path) -> anyhow::Result<f64> {
     let answer = folder.join("summary.json");
     start(

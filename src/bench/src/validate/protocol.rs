@@ -22,7 +22,6 @@ pub(super) struct Protocol {
     pub(super) decks: &'static [&'static str],
     pub(super) policies: &'static [&'static str],
     pub(super) scaling: &'static [usize],
-    pub(super) allreduce: &'static [&'static str],
     /// Ranks on each node of the test cluster, one layout after another.
     pub(super) ranks_per_node: &'static [u32],
 }
@@ -34,12 +33,12 @@ const ON_NODE: Protocol = Protocol {
     decks: &[],
     policies: &[],
     scaling: &[],
-    allreduce: &[],
     ranks_per_node: &[],
 };
 
-/// V5 (counts), V6 (phases) and V9 (other fidelities) are judged in every run; here in those of V1.
-pub(super) const PROTOCOLS: [Protocol; 9] = [
+/// V5 (counts), V6 (phases) and V9 (other fidelities) are judged in every run; here in those of V1. V7, pairs of a policy
+/// and an allreduce, is the bench `levers-cluster`.
+pub(super) const PROTOCOLS: [Protocol; 8] = [
     ON_NODE,
     Protocol {
         name: "V2",
@@ -68,21 +67,6 @@ pub(super) const PROTOCOLS: [Protocol; 9] = [
     },
     Protocol {
         name: "V6",
-        ..ON_NODE
-    },
-    Protocol {
-        name: "V7",
-        ranks: 8,
-        cluster: true,
-        decks: &["four-spheres"],
-        policies: &["contiguous"],
-        allreduce: &[
-            "native:basic_linear",
-            "native:nonoverlapping",
-            "native:recursive_doubling",
-            "p2p:circulant",
-            "node:shm+reduce_bcast:radix=8",
-        ],
         ..ON_NODE
     },
     Protocol {

@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use super::args::Measuring;
 use super::compare::Row;
-use super::pairs::Pairs;
 use super::protocol::SCHEMA;
 use super::scaling::Scaling;
 use colltune_output::table;
@@ -19,9 +18,6 @@ const RATIO: f64 = 0.2;
 const PHASES: f64 = 0.15;
 /// By so much another fidelity may change a total.
 const FIDELITY: f64 = 0.02;
-/// Of pairs of a policy and an allreduce: the rank correlation, and what the chosen one may lose.
-const ORDER: f64 = 0.8;
-const CHOSEN: f64 = 0.03;
 
 #[derive(Serialize)]
 pub struct Report {
@@ -44,8 +40,6 @@ pub struct Report {
     ratios: Vec<Ratio>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scaling: Option<Scaling>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pairs: Option<Pairs>,
     validated: Vec<Claim>,
 }
 
@@ -97,12 +91,7 @@ struct Ratio {
 }
 
 impl Report {
-    pub fn new(
-        measuring: Measuring,
-        rows: Vec<Row>,
-        scaling: Option<Scaling>,
-        pairs: Option<Pairs>,
-    ) -> Report {
+    pub fn new(measuring: Measuring, rows: Vec<Row>, scaling: Option<Scaling>) -> Report {
         let Measuring {
             args,
             place,
@@ -170,19 +159,6 @@ impl Report {
             );
             validated.push(Claim::at_most("V4", what, off, RATIO));
         }
-        if let Some(pairs) = &pairs {
-            validated.push(Claim {
-                id: "V7",
-                what: format!("order of pairs, Spearman at least {ORDER}"),
-                found: pairs.spearman,
-                holds: pairs.spearman.is_some_and(|rho| rho >= ORDER),
-            });
-            let what = format!(
-                "chosen pair slower than the best by at most {}",
-                percent(CHOSEN)
-            );
-            validated.push(Claim::at_most("V7", what, pairs.loss, CHOSEN));
-        }
         if let Some(scaling) = &scaling {
             let what = "sign of each change by ranks, and their order";
             validated.push(Claim::of_order("V8", what, scaling.signs_agree));
@@ -205,7 +181,6 @@ impl Report {
             rows,
             ratios,
             scaling,
-            pairs,
         }
     }
 }
@@ -369,10 +344,6 @@ impl Report {
             .scaling
             .as_ref()
             .map_or_else(String::new, Scaling::in_columns);
-        text += &report
-            .pairs
-            .as_ref()
-            .map_or_else(String::new, Pairs::in_columns);
         for claim in &report.validated {
             let found = claim
                 .found

@@ -37,7 +37,8 @@ pub fn machine(name: &str) -> anyhow::Result<Machine> {
     Ok(machine::preset(name)?)
 }
 
-fn of_database(path: &Path) -> anyhow::Result<Machine> {
+/// A tuning database and its library, where it has one calibration.
+pub fn calibrated(path: &Path) -> anyhow::Result<(Database, Library)> {
     let db = Database::open(path)?;
     let all = db.libraries()?;
     let calibrated: Vec<_> = all
@@ -51,6 +52,11 @@ fn of_database(path: &Path) -> anyhow::Result<Machine> {
             calibrated.len()
         );
     };
+    Ok((db, library))
+}
+
+fn of_database(path: &Path) -> anyhow::Result<Machine> {
+    let (db, library) = calibrated(path)?;
     let file = db.calibration(library);
     let text =
         read_text(&file, SETTINGS_BYTES_MAX).with_context(|| format!("read {}", file.display()))?;

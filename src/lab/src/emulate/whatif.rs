@@ -8,41 +8,40 @@
 mod case;
 mod picture;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use colltune_core::algorithm::pattern::Pattern;
+use colltune_core::levers::asked::LeverPlace;
+use colltune_db::levers::{Expected, expect};
 use colltune_emulate::axes::Network;
+use colltune_emulate::clock::Timer;
 use colltune_emulate::cost::Costs;
 use colltune_emulate::machine::Machine;
 use colltune_emulate::mesh::settings;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
-use colltune_emulate::run::{Collectives, Scenario};
+use colltune_emulate::run::{Collectives, Scenario, SlowNode};
 use colltune_emulate::whatif::{Grid, row};
 use serde::Serialize;
 
 use super::given::{self, Mesh};
 use super::placing::{Placing, Told};
 use case::Case;
-use colltune_output::{print, table, write};
+use colltune_output::{print, progress, table, write};
 
 /// Emulates the grids, writes them as JSON and as a picture, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let machine = given::machine(&args.machine)?;
+    if args.first_weights {
+        // An hour of emulating is not lost to a database that is none.
+        given::calibrated(Path::new(&args.machine)).context("weigh first draws there")?;
+    }
     let costs = given::costs(&args.costs)?;
     let placers: Vec<Placer> = args
         .policies
         .iter()
         .map(|name| Placer::from_name(name))
-        .collect::<Result<_, _>>()?;
-    let choices: Vec<Choices> = args
-        .allreduce
-        .iter()
-        .map(|variant| {
-            let mut choices = Choices::default();
-            let set = choices.set(Pattern::Allreduce, variant, &machine.learned);
-            set.map(|()| choices)
-        })
         .collect::<Result<_, _>>()?;
     let cells: Vec<Option<u32>> = match args.cells.is_empty() {
         true => vec![None],
@@ -52,12 +51,20 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for cells in cells {
         for &ranks in &args.ranks {
             let mesh = mesh(args, cells, ranks)?;
-            let total_s = grid(&mesh, ranks, &costs, &machine, (args, &placers, &choices))?;
-            let grid = Grid {
-                policies: args.policies.clone(),
-                variants: args.allreduce.clone(),
-                total_s,
-            };
+            let grid = Question {
+                mesh: &mesh,
+                ranks,
+                costs: &costs,
+                machine: &machine,
+                policies: &args.policies,
+                allreduce: &args.allreduce,
+                slow: args.placing.slow(),
+                timer: args.placing.timer(),
+            }
+            .grid()?;
+            if args.first_weights {
+                first_weights(Path::new(&args.machine), &machine, &grid, ranks)?;
+            }
             let levers = grid.levers();
             cases.push(Case {
                 cells,
@@ -87,13 +94,109 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     print(&if args.json { json } else { in_columns(&report) })
 }
 
+/// Which pairs of a policy and a variant of allreduce are emulated. The first of each is what runs today.
+pub struct Question<'a> {
+    pub mesh: &'a Mesh,
+    pub ranks: usize,
+    pub costs: &'a Costs,
+    pub machine: &'a Machine,
+    pub policies: &'a [String],
+    pub allreduce: &'a [String],
+    pub slow: Option<SlowNode>,
+    /// Who times the policies; none: what placing takes is in the costs.
+    pub timer: Option<Timer<'a>>,
+}
+
+impl Question<'_> {
+    /// Errors: those of the policies, variants and options.
+    pub fn grid(&self) -> anyhow::Result<Grid> {
+        let choices = self.allreduce.iter().map(|variant| {
+            let mut choices = Choices::default();
+            let set = choices.set(Pattern::Allreduce, variant, &self.machine.learned);
+            set.map(|()| choices)
+        });
+        let choices: Vec<Choices> = choices.collect::<Result<_, _>>()?;
+        let mut total_s = Vec::new();
+        for name in self.policies {
+            let placer = Placer::from_name(name)?;
+            let mut settings = settings(&self.mesh.words, self.mesh.ranks, self.ranks)?;
+            settings.placement = placer.option();
+            let made = self.mesh.made(&settings)?;
+            let scenario = Scenario {
+                settings: &settings,
+                n_ranks: self.ranks,
+                costs: self.costs,
+                machine: self.machine,
+                history: self.mesh.history(&made),
+                placer: Some((name.clone(), placer.clone())),
+                choices: Choices::default(),
+                network: Network::Events,
+                collectives: Collectives::Gate,
+                slow: self.slow,
+                noise: None,
+                timer: self.timer,
+            };
+            total_s.push(row(&scenario, &choices)?);
+        }
+        Ok(Grid {
+            policies: self.policies.to_vec(),
+            variants: self.allreduce.to_vec(),
+            total_s,
+        })
+    }
+}
+
+/// The program and the lever whose first draws an emulated grid can weigh.
+const PROGRAM: &str = "colltune-amr";
+const LEVER: &str = "placement";
+
+/// Weighs the first draws of `colltune-amr --placement tuned` in a database by the grid's times with today's variant.
+///
+/// Errors: a database that is none, has not one calibrated library, or is training.
+pub fn first_weights(
+    db: &Path,
+    machine: &Machine,
+    grid: &Grid,
+    ranks: usize,
+) -> anyhow::Result<()> {
+    let (db, library) = given::calibrated(db)?;
+    let ppn = u64::from(machine.shape.ppn).min(ranks as u64).max(1);
+    let arms = grid.policies.iter().zip(&grid.total_s);
+    let arms = arms.map(|(policy, total_s)| {
+        let arm = Placer::from_name(policy)?.option().to_string();
+        Ok((arm, total_s[0]))
+    });
+    let arms = arms.collect::<anyhow::Result<Vec<_>>>()?;
+    let place = LeverPlace {
+        lever: LEVER.to_owned(),
+        class: 0,
+        nodes: (ranks as u64).div_ceil(ppn),
+        ppn,
+        ranks: ranks as u64,
+    };
+    let expected = Expected {
+        program: PROGRAM,
+        library: &library.to_string(),
+        place,
+        arms: &arms,
+    };
+    expect(&db, &expected)?;
+    progress::tell(&format!(
+        "First draws of {PROGRAM} --placement tuned on {ranks} ranks are weighed in {}; what epochs tell goes before that.",
+        db.root().display()
+    ));
+    Ok(())
+}
+
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The first policy and the first variant are what runs today. `placement` is what the best policy
 gives with today's variant, `algorithm` what the best variant gives under today's policy, `both`
 what the best pair gives; shares of today's time. `interaction` is what the pair takes beyond the
 sum of its levers: negative where they help each other. With `--time-placement` each policy is
-timed once for each number of cells and ranks, whatever the variant.")]
+timed once for each number of cells and ranks, whatever the variant. With `--first-weights` jobs of
+`colltune-amr --placement tuned:POLICIES` that explore with the database of `--machine` begin with
+what is expected here; what their epochs tell goes before it.")]
 pub struct Args {
     /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, a blast (--problem sedov) whose
     /// exact shock does, from where its energy is at first until --time in --num_tsteps steps, or a random octree that
@@ -122,6 +225,9 @@ pub struct Args {
     machine: String,
     #[command(flatten)]
     placing: Placing,
+    /// Weigh the first draws of --placement tuned, in the database that --machine names
+    #[arg(long, conflicts_with = "cells")]
+    first_weights: bool,
     /// Write emulate-whatif.json and its picture into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -159,37 +265,6 @@ fn mesh(args: &Args, cells: Option<u32>, ranks: usize) -> anyhow::Result<Mesh> {
         );
     }
     given::mesh(&args.mesh, &more, ranks)
-}
-
-fn grid(
-    mesh: &Mesh,
-    ranks: usize,
-    costs: &Costs,
-    machine: &Machine,
-    (args, placers, choices): (&Args, &[Placer], &[Choices]),
-) -> anyhow::Result<Vec<Vec<f64>>> {
-    let mut total_s = Vec::new();
-    for (name, placer) in args.policies.iter().zip(placers) {
-        let mut settings = settings(&mesh.words, mesh.ranks, ranks)?;
-        settings.placement = placer.option();
-        let made = mesh.made(&settings)?;
-        let scenario = Scenario {
-            settings: &settings,
-            n_ranks: ranks,
-            costs,
-            machine,
-            history: mesh.history(&made),
-            placer: Some((name.clone(), placer.clone())),
-            choices: Choices::default(),
-            network: Network::Events,
-            collectives: Collectives::Gate,
-            slow: args.placing.slow(),
-            noise: None,
-            timer: args.placing.timer(),
-        };
-        total_s.push(row(&scenario, choices)?);
-    }
-    Ok(total_s)
 }
 
 fn in_columns(report: &Report) -> String {
