@@ -37,8 +37,6 @@ const NAME_BYTES_MAX: usize = 256;
 /// What a lever holds beside its name and arms, and a member of its communicator.
 const BYTES_OF_LEVER: u64 = 512;
 const BYTES_OF_MEMBER: u64 = 4;
-/// So many arms may be left for the first one; beyond that nothing is watched any more.
-const LEFT_MAX: usize = 256;
 /// After so many questions without an end of an epoch the program hears of it.
 const UNMEASURED: u64 = 3;
 /// So long after an epoch was written the next one is.
@@ -403,11 +401,7 @@ impl Tuner {
             lever.name, lever.arms[0]
         ));
         let class = watching.class;
-        talked(lever.identity, |talked| {
-            if talked.left.len() < LEFT_MAX {
-                talked.left.push((class, best));
-            }
-        });
+        talked(lever.identity, |talked| talked.left.push((class, best)));
     }
 
     fn say_refused(&self, name: &str) {
