@@ -46,7 +46,7 @@ const PAIRS: Elsewhere = Elsewhere {
     ids: "V7",
     what: "the emulated order of pairs of a policy and an allreduce beside the measured one",
     paper: validated::PAPER,
-    how: "colltune-bench levers-cluster, as root, in target/bench/levers-cluster.json",
+    how: "colltune-bench levers, as root, in target/bench/levers-*.json",
 };
 
 /// Runs the studies and writes the page, with each study's JSON beside it.

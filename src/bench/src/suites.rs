@@ -51,7 +51,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 21] = [
+pub const SUITES: [Suite; 22] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -133,9 +133,14 @@ pub const SUITES: [Suite; 21] = [
         run: solver::run_on_cluster,
     },
     Suite {
-        name: "levers-cluster",
-        about: "the mini-app's placement and allreduce: all pairs by hand, and what ten jobs that ask find",
-        run: levers::run,
+        name: "levers-blast",
+        about: "the mini-app's placement and allreduce on the cluster: all pairs by hand, and what ten jobs that ask find (half an hour)",
+        run: levers::run_blast,
+    },
+    Suite {
+        name: "levers-spheres",
+        about: "the same of four moving spheres whose blocks' costs are random (an hour)",
+        run: levers::run_spheres,
     },
     Suite {
         name: "schedules-node",

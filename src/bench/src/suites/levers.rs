@@ -24,29 +24,36 @@ use app::{AS_GOOD, App, POLICIES, Problem, VARIANTS};
 use colltune_launch::shim;
 use emulated::Emulated;
 
-const PROBLEMS: [Problem; 2] = [
-    Problem {
-        name: "blast, shock costs",
-        arguments: "--nx 4 --ny 4 --nz 4 --physics euler --npx 2 --npy 2 --npz 2 --refine_buffer 0 --num_refine 2 \
-                    --sedov_centre .3 .4 .2 --checksum_freq 1 --cost shock --weigh measured",
-        steps: [150, 60],
-    },
-    Problem {
-        name: "four spheres, random costs",
-        arguments: "--nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 --num_refine 2 --num_vars 16 --refine_freq 5 --checksum_freq 1 \
-                    --cost random:1 --weigh measured --num_objects 4 \
-                    --object 2 0 .18 .25 .25 .016 0 0 .15 .15 .15 0 0 0 --object 2 0 .18 .75 .75 .016 0 0 .15 .15 .15 0 0 0 \
-                    --object 2 0 .82 .75 .25 -.016 0 0 .15 .15 .15 0 0 0 --object 2 0 .82 .25 .75 -.016 0 0 .15 .15 .15 0 0 0",
-        steps: [60, 30],
-    },
-];
+const BLAST: Problem = Problem {
+    name: "blast, shock costs",
+    arguments: "--nx 4 --ny 4 --nz 4 --physics euler --npx 2 --npy 2 --npz 2 --refine_buffer 0 --num_refine 2 \
+                --sedov_centre .3 .4 .2 --checksum_freq 1 --cost shock --weigh measured",
+    steps: [150, 60],
+};
+const SPHERES: Problem = Problem {
+    name: "four spheres, random costs",
+    arguments: "--nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 --num_refine 2 --num_vars 16 --refine_freq 5 --checksum_freq 1 \
+                --cost random:1 --weigh measured --num_objects 4 \
+                --object 2 0 .18 .25 .25 .016 0 0 .15 .15 .15 0 0 0 --object 2 0 .18 .75 .75 .016 0 0 .15 .15 .15 0 0 0 \
+                --object 2 0 .82 .75 .25 -.016 0 0 .15 .15 .15 0 0 0 --object 2 0 .82 .25 .75 -.016 0 0 .15 .15 .15 0 0 0",
+    steps: [60, 30],
+};
 const JOBS: u64 = 10;
 /// Further columns.
 const EMULATED: &str = "emulated_s";
 const BEST: &str = "best_pair";
 const NEITHER: &str = "neither_s";
 const GAIN: &str = "neither_over_asks";
-pub fn run(bench: &Bench) -> anyhow::Result<Report> {
+
+pub fn run_blast(bench: &Bench) -> anyhow::Result<Report> {
+    run(bench, &BLAST)
+}
+
+pub fn run_spheres(bench: &Bench) -> anyhow::Result<Report> {
+    run(bench, &SPHERES)
+}
+
+fn run(bench: &Bench, problem: &Problem) -> anyhow::Result<Report> {
     let mut report = Report::comparing("best forced pair, s in the app", "asks, after ten jobs, s");
     report.notes = [
         "pairs: a placement policy and a variant of every allreduce, forced; the app's own time without start-up, medians",
@@ -70,16 +77,14 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     bench.progress("levers: calibrate");
     database::calibrate(&place, &calibrated)?;
     let nothing_known = database::empty(bench, "levers-forced")?;
-    for problem in &PROBLEMS {
-        let app = App {
-            bench,
-            place: &place,
-            program: shim::file(place.abi)?.with_file_name("colltune-amr"),
-            problem,
-            nothing_known: nothing_known.clone(),
-        };
-        app.measure(&calibrated, &mut report)?;
-    }
+    let app = App {
+        bench,
+        place: &place,
+        program: shim::file(place.abi)?.with_file_name("colltune-amr"),
+        problem,
+        nothing_known,
+    };
+    app.measure(&calibrated, &mut report)?;
     Ok(report)
 }
 
@@ -163,7 +168,7 @@ impl App<'_> {
         let pairs: Vec<Pair> = (0..POLICIES.len())
             .flat_map(|policy| (0..VARIANTS.len()).map(move |variant| (policy, variant)))
             .collect();
-        let rounds = self.bench.pick(5, 1);
+        let rounds = self.bench.pick(3, 1);
         let mut times = vec![Vec::new(); pairs.len()];
         for round in 0..rounds {
             for place in 0..pairs.len() {

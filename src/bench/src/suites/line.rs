@@ -140,7 +140,7 @@ pub struct Args {
     /// Fewer rounds: about a minute a suite, wider bounds
     #[arg(long)]
     quick: bool,
-    /// Trainings behind each interval in `solver-*` and `tuned-*` [default: 5, with --quick 1]
+    /// Trainings behind each interval in `levers-*`, `solver-*` and `tuned-*` [default: 5, with --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     trainings: Option<u64>,
     /// Ranks in `solver-node` and `programs-node` [default: 8]
@@ -151,7 +151,7 @@ pub struct Args {
 /// What can be named: suites, what stands for several of them, and programs.
 fn names() -> impl Iterator<Item = &'static str> {
     let suites = SUITES.iter().map(|suite| suite.name);
-    [ALL, "schedules", "solver", "tuned", PROGRAMS]
+    [ALL, "levers", "schedules", "solver", "tuned", PROGRAMS]
         .into_iter()
         .chain(suites)
         .chain(programs::names())

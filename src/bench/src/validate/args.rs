@@ -46,7 +46,7 @@ epoch, from one change of the mesh to the next, is gone through. `--row` runs wh
 validation prescribes: V1 all decks under all policies on 2 ranks, V2 on the test cluster's 8, V3
 on 4 of them (2 nodes x 2, which costs are fitted on, and 4 nodes x 1), V4 LPT over contiguous,
 V8 strong scaling; V5 (counts), V6 (phases) and V9 (other fidelities, `sampled` among them) are
-judged in every run, and V7, pairs of a policy and an allreduce, by the bench `levers-cluster`.
+judged in every run, and V7, pairs of a policy and an allreduce, by the benches `levers-*`.
 A row's findings go to emulate-validate-ROW.json, which `colltune-bench evidence` shows; those
 of a run without a row to emulate-validate.json.
 

@@ -37,7 +37,7 @@ const ON_NODE: Protocol = Protocol {
 };
 
 /// V5 (counts), V6 (phases) and V9 (other fidelities) are judged in every run; here in those of V1. V7, pairs of a policy
-/// and an allreduce, is the bench `levers-cluster`.
+/// and an allreduce, are the benches `levers-*`.
 pub(super) const PROTOCOLS: [Protocol; 8] = [
     ON_NODE,
     Protocol {
