@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::library::Mpi;
 use crate::outcome::Outcome;
-use crate::program::program;
+use crate::program::{patience, program};
 
 /// Generous: other work may keep the machine busy. A hang is what it is there to end.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -258,7 +258,12 @@ impl Job {
     }
 
     /// Runs a job of several application contexts: `mpirun -n A a : -n B b`.
-    pub fn run_parts(self, parts: &[Part]) -> Outcome {
+    pub fn run_parts(mut self, parts: &[Part]) -> Outcome {
+        let n_ranks: u32 = parts.iter().map(|part| part.n_ranks).sum();
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        if self.mpi == Mpi::Mpich && n_ranks as usize > cores {
+            self.preload.push(patience());
+        }
         let mut arguments: Vec<OsString> = Vec::new();
         for (place, part) in parts.iter().enumerate() {
             if place > 0 {

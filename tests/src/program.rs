@@ -61,9 +61,20 @@ pub fn fortran(mpi: Mpi, source: &str, macros: &[String], program: &Path) -> Opt
     Some(())
 }
 
+/// What makes Debian's MPICH give its core away while it waits, to be preloaded; the cluster has the same.
+pub(crate) fn patience() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster/mpich_patience.c");
+    // Its users start other programs, too: it is linked to no MPI library.
+    let command = |to: &Path| {
+        let mut command = Command::new("cc");
+        command.args(["-O2", "-shared", "-fPIC", "-o"]).arg(to);
+        command.arg(&source).arg("-ldl");
+        command
+    };
+    compiled(Mpi::Mpich, "mpich_patience.so", &[&source], command)
+}
+
 fn build(mpi: Mpi, name: &str, file: &str, flags: &[&str]) -> PathBuf {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("mpi");
     let [c, plus_plus] = ["c", "cc"].map(|ending| sources.join(format!("{name}.{ending}")));
     let (source, language, libraries): (PathBuf, &[&str], &[&str]) = if c.is_file() {
@@ -73,35 +84,48 @@ fn build(mpi: Mpi, name: &str, file: &str, flags: &[&str]) -> PathBuf {
         let language = &["-std=gnu++17", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"];
         (plus_plus, language, &["-lstdc++"])
     };
+    let [step, guarded, forced] =
+        ["step.h", "guarded.h", "forced.h"].map(|header| source.with_file_name(header));
+    let command = |to: &Path| {
+        let mut command = Command::new(mpi.compiler());
+        command
+            .args(language)
+            .args(["-O1", "-Wall", "-Wextra", "-Werror"])
+            .args(flags);
+        // Some programs define functions that the libraries must find in them.
+        command
+            .args(["-rdynamic", "-o"])
+            .arg(to)
+            .arg(&source)
+            .args(["-lm", "-ldl", "-lpthread"])
+            .args(libraries);
+        command
+    };
+    compiled(mpi, file, &[&source, &step, &guarded, &forced], command)
+}
+
+/// The file that this command makes of the sources, where one of them is newer than it.
+fn compiled(
+    mpi: Mpi,
+    file: &str,
+    sources: &[&PathBuf],
+    command: impl Fn(&Path) -> Command,
+) -> PathBuf {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = output_folder().join(mpi.name());
     std::fs::create_dir_all(&folder)
         .unwrap_or_else(|error| panic!("failed to make {}: {error}", folder.display()));
     let result = folder.join(file);
-    let headers = ["step.h", "guarded.h", "forced.h"];
-    let headers = headers.map(|header| source.with_file_name(header));
     let newer =
         |written: &Path, built: SystemTime| changed(written).is_some_and(|time| time >= built);
-    let is_new = |built| {
-        let any_newer = headers.iter().any(|header| newer(header, built));
-        !any_newer && !newer(&source, built)
-    };
+    let is_new = |built| !sources.iter().any(|source| newer(source, built));
     if changed(&result).is_some_and(is_new) {
         return result;
     }
     // Another process may build the same: each writes its own file and puts it in place.
     let part = folder.join(format!("{file}.{}", std::process::id()));
-    let mut command = Command::new(mpi.compiler());
-    command
-        .args(language)
-        .args(["-O1", "-Wall", "-Wextra", "-Werror"])
-        .args(flags);
-    // Some programs define functions that the libraries must find in them.
-    command
-        .args(["-rdynamic", "-o"])
-        .arg(&part)
-        .arg(&source)
-        .args(["-lm", "-ldl", "-lpthread"])
-        .args(libraries);
+    let mut command = command(&part);
     let output = command
         .output()
         .unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));

@@ -9,7 +9,7 @@ use colltune_core::model::Model;
 use colltune_core::settings::Settings;
 use colltune_core::thin::{WARMUPS, warmups};
 use colltune_tests::{
-    Job, LoggedCall, Mpi, assert_ranks_agree, folder, job, on_each_library, part, read_log,
+    Job, LoggedCall, Mpi, assert_ranks_agree, folder, is_long, job, on_each_library, part, read_log,
 };
 
 /// Exploring whatever agreements cost: jobs that do little but make communicators would soon explore no more on a
@@ -62,7 +62,7 @@ on_each_library! {
     }
 
     fn thousands_of_short_lived_communicators_agree(mpi: Mpi) {
-        pattern(mpi, 2, "short", 5, 3000);
+        pattern(mpi, 2, "short", 5, if is_long() { 3000 } else { 1000 });
     }
 
     fn overlapping_communicators_agree_in_any_order(mpi: Mpi) {

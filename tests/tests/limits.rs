@@ -279,7 +279,7 @@ fn ranks_of_a_node_agree_once_for_all_roots() {
             .preload()
             .preload_tool(tool(mpi, "agreements"))
             .force("bcast=node:shm;reduce=node:shm")
-            .run("memory", &[roots, "64"]);
+            .run("memory", &[roots, "40"]);
         outcome.succeeds().prints("ok\n");
         numbers(&outcome, "agreements ", 8)
     };
@@ -298,7 +298,7 @@ on_each_library! {
         for (job, forced) in jobs {
             let agreements = |roots| {
                 let run = job.clone().preload_tool(tool(mpi, "agreements")).force(forced);
-                let outcome = run.run("memory", &[roots, "64"]);
+                let outcome = run.run("memory", &[roots, "40"]);
                 outcome.succeeds().prints("ok\n");
                 numbers(&outcome, "agreements ", 8)
             };

@@ -143,19 +143,21 @@ on_each_library! {
     }
 
     fn a_message_goes_on_though_its_sender_waits_in_no_call(mpi: Mpi) {
-        for (place, collective) in Collective::ALL.into_iter().enumerate() {
-            let variants = own_variants(mpi, collective).into_iter();
-            for variant in variants.filter(|variant| matches!(variant.own, Some(Own::Node(_)))) {
-                let (log, place) = (folder(), place.to_string());
-                let force = format!("{collective}={}", variant.name);
-                let job = forced(mpi, 2, &force, log.path());
-                // So that the receiver does not fetch it by itself; Open MPI then has no windows for the barrier's part.
-                let copying = match collective {
-                    Collective::Barrier => "cma",
-                    _ => "none",
-                };
+        // So that the receiver does not fetch it by itself; Open MPI then has no windows for the barrier's part.
+        for (copying, of_barrier) in [("none", false), ("cma", true)] {
+            let of_nodes = |collective| -> Vec<Variant> {
+                let variants = own_variants(mpi, collective).into_iter();
+                variants.filter(|variant| matches!(variant.own, Some(Own::Node(_)))).collect()
+            };
+            let collectives = Collective::ALL.into_iter();
+            let columns: Vec<_> = collectives.filter(|&of| (of == Collective::Barrier) == of_barrier).map(of_nodes).collect();
+            for list in lists(&columns) {
+                let place = |variant: &Variant| Collective::ALL.iter().position(|&of| of == variant.collective);
+                let places: Vec<String> = list.iter().filter_map(place).map(|place| place.to_string()).collect();
+                let log = folder();
+                let job = forced(mpi, 2, &naming(&list), log.path());
                 let job = job.env("OMPI_MCA_btl_vader_single_copy_mechanism", copying).env("UCX_TLS", "posix,self");
-                job.run("unwaited", &[&place, "2", "3000"]).succeeds().prints("ok\n").is_silent();
+                job.run("unwaited", &[&places.join(","), "2", "3000"]).succeeds().prints("ok\n").is_silent();
             }
         }
     }

@@ -75,7 +75,9 @@ on_each_library! {
     fn where_ranks_do_not_ask_alike_the_first_arm_stays_on_all_and_nobody_waits_for_ever(mpi: Mpi) {
         for fault in ["missing", "arms", "half"] {
             let scratch = folder();
-            let (outcome, arms) = run(asking(mpi, scratch.path()).seed(3), scratch.path(), 8, fault);
+            // All of it is waited for.
+            let job = asking(mpi, scratch.path()).seed(3).env("COLLTUNE_MISMATCH_TIMEOUT", "1s");
+            let (outcome, arms) = run(job, scratch.path(), 8, fault);
             outcome.succeeds().says(&[REFUSED]);
             outcome.claim(outcome.stderr.matches(REFUSED).count() == 1, "it is said more than once");
             let from = usize::from(fault == "half");

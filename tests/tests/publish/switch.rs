@@ -5,9 +5,9 @@ use colltune_tests::{LoggedCall, assert_ranks_agree, folder, on_each_library, re
 use super::{FIRST, Site};
 
 const RANKS: u32 = 4;
-/// Calls before the switch is turned, and how long the job goes on. It asks five times a second.
+/// Calls before the switch is turned, and how long the job goes on. It asks ten times a second.
 const BEFORE: &str = "300";
-const SECONDS: &str = "4";
+const SECONDS: &str = "2";
 
 /// What a job on four ranks ran that is switched off in its course: of each rank, by communicator, in order.
 fn switched(
@@ -19,7 +19,7 @@ fn switched(
     let job = colltune_tests::job(RANKS).mpi(site.mpi).preload();
     let job = job.db(site.path()).mode("exploit").seed(1).log(log.path());
     let job = job
-        .env("COLLTUNE_SWITCH_POLL_INTERVAL", "200ms")
+        .env("COLLTUNE_SWITCH_POLL_INTERVAL", "100ms")
         // A choice that a watch leaves would look as if it had been switched off.
         .env("COLLTUNE_WATCH", "0")
         .env("COLLTUNE_REPRODUCIBLE", reproducible);
