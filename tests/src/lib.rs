@@ -68,6 +68,19 @@ pub fn folder() -> tempfile::TempDir {
     folder
 }
 
+/// States a claim in which the MPI library plays no part, and tests it with one; long tests with each.
+#[macro_export]
+macro_rules! on_a_library {
+    ($($(#[$doc:meta])* fn $name:ident($mpi:ident: Mpi) $body:block)*) => { $(
+        $(#[$doc])*
+        #[test]
+        fn $name() {
+            fn claim($mpi: $crate::Mpi) $body
+            $crate::Mpi::any().into_iter().for_each(claim);
+        }
+    )* };
+}
+
 /// States a claim once and tests it with each MPI library.
 #[macro_export]
 macro_rules! on_each_library {

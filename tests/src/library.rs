@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use colltune_core::library::{Abi, Library, Product};
 
-use crate::skip::skip;
+use crate::skip::{is_long, skip};
 use crate::stamp;
 use crate::wheel::wheel;
 
@@ -31,6 +31,20 @@ pub enum Mpi {
 impl Mpi {
     /// The libraries of the system, with which most tests run.
     pub const ALL: [Mpi; 2] = [Mpi::OpenMpi, Mpi::Mpich];
+
+    /// A library of the system, the one whose jobs start faster; in long tests each of them.
+    pub fn any() -> Vec<Mpi> {
+        let fast_first = [Mpi::Mpich, Mpi::OpenMpi].into_iter();
+        let n = if is_long() { Mpi::ALL.len() } else { 1 };
+        let installed: Vec<Mpi> = fast_first
+            .clone()
+            .filter(|mpi| mpi.missing().is_none())
+            .collect();
+        if installed.is_empty() {
+            fast_first.for_each(|mpi| drop(mpi.installed()));
+        }
+        installed.into_iter().take(n).collect()
+    }
 
     pub const fn abi(self) -> Abi {
         match self {
@@ -136,10 +150,7 @@ impl Mpi {
                 return skip(&format!("{}: {reason}", self.name()));
             }
         }
-        let missing = [self.compiler(), self.launcher()]
-            .into_iter()
-            .find(|tool| !runs(tool));
-        if let Some(tool) = missing {
+        if let Some(tool) = self.missing() {
             return skip(&format!("{} is not installed: no {tool}", self.name()));
         }
         if self == Mpi::Standard && !self.built("libcolltune.so").is_file() {
@@ -148,7 +159,13 @@ impl Mpi {
         Some(self)
     }
 
-    /// The most ranks that a test may use: MPICH spins without yielding.
+    /// A tool that the library lacks.
+    fn missing(self) -> Option<String> {
+        let tools = [self.compiler(), self.launcher()];
+        tools.into_iter().find(|tool| !runs(tool))
+    }
+
+    /// The most ranks that a test may use: MPICH waits by polling.
     pub const fn ranks_max(self) -> u32 {
         if self.is_openmpi() { 4 } else { 3 }
     }

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use colltune_core::account::{Exit, JobSummary, OfCollective};
 use colltune_core::collective::Collective;
-use colltune_tests::{Job, Mpi, folder, job, on_each_library, open_to_all, tool, traces};
+use colltune_tests::{
+    Job, Mpi, folder, job, on_a_library, on_each_library, open_to_all, tool, traces,
+};
 
 const MODES: [&str; 4] = ["explore", "exploit", "record", "off"];
 const RANKS: u64 = 2;
@@ -122,23 +124,6 @@ on_each_library! {
         }
     }
 
-    fn runs_with_the_same_arguments_are_known_by_a_hash_and_labels_are_kept(mpi: Mpi) {
-        let db = folder();
-        let run = |arguments: &[&str], label: &str| {
-            let job = shimmed(mpi).db(db.path()).mode("exploit").env("COLLTUNE_LABEL", label);
-            job.run("frequent", arguments).succeeds().prints("ok\n").is_silent();
-        };
-        run(&["100", "10"], "");
-        run(&["100", "10"], "<b>night</b>");
-        run(&["100", "11"], "night");
-        let mut runs: Vec<JobSummary> = ledger(db.path()).iter().filter_map(|file| lines(file).pop()).collect();
-        runs.sort_by_key(|run| run.started_unix_ms);
-        let [a, b, c] = &runs[..] else { panic!("three runs: {runs:?}") };
-        assert_eq!(a.arguments_hash, b.arguments_hash);
-        assert_ne!(a.arguments_hash, c.arguments_hash);
-        assert_eq!([a, b, c].map(|run| run.label.as_str()), ["", "<b>night</b>", "night"]);
-    }
-
     /// In the environment alone `off` does nothing; `colltune run --mode off --db DIR` asks for it.
     fn a_job_that_is_off_is_in_the_ledger_where_that_is_asked_for(mpi: Mpi) {
         let db = folder();
@@ -213,17 +198,6 @@ on_each_library! {
         assert_eq!(jobs.len(), 4);
     }
 
-    fn a_file_that_cannot_be_written_is_one_warning(mpi: Mpi) {
-        let folder = folder();
-        let pipe = folder.path().join("pipe");
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-        assert!(made.is_ok_and(|status| status.success()));
-        for file in [folder.path().join("no such folder/runs.jsonl"), "/dev/full".into(), pipe, folder.path().to_owned()] {
-            let outcome = shimmed(mpi).env("COLLTUNE_SUMMARY", &file).run("frequent", &["100", "10"]);
-            outcome.succeeds().prints("ok\n").says(&["summary", &file.to_string_lossy(), "complete"]);
-        }
-    }
-
     /// One number is shorter than a segment.
     fn calls_that_a_variant_does_not_apply_to_are_counted_with_the_reason(mpi: Mpi) {
         let folder = folder();
@@ -239,16 +213,6 @@ on_each_library! {
         let [refused] = &summary.refused[..] else { panic!("{:?}", summary.refused) };
         assert_eq!((refused.calls, &*refused.reason), (RANKS * 101, "the variant does not apply to them"));
         assert_eq!(summary.tuned_share, 0.0);
-    }
-
-    fn a_sentence_is_said_where_it_is_asked_for(mpi: Mpi) {
-        let run = |value| shimmed(mpi).mode("off").env("COLLTUNE_SUMMARY", value).run("frequent", &["100", "10"]);
-        for yes in ["1", "true"] {
-            run(yes).succeeds().prints("ok\n").says(&["2 ranks", "in collectives", "222 calls", "0.0 % of them tuned", "at most"]);
-        }
-        for no in ["0", "false"] {
-            run(no).succeeds().prints("ok\n").is_silent();
-        }
     }
 
     /// Where the bound says little, that is said, too.
@@ -268,23 +232,6 @@ on_each_library! {
             let said = run(std::path::Path::new("1")).messages().concat();
             assert_eq!(said.contains("far less where ranks share processors"), shares, "{said}");
         }
-    }
-
-    fn the_command_line_is_nobodys_business(mpi: Mpi) {
-        let db = folder();
-        shimmed(mpi).db(db.path()).run("frequent", &["100", "10", "passw0rd"]).succeeds().prints("ok\n").is_silent();
-        let text = std::fs::read_to_string(&ledger(db.path())[0]).expect("one run");
-        assert!(!text.contains("passw0rd"), "{text}");
-    }
-
-    fn a_database_that_may_only_be_read_is_no_error_where_nothing_is_recorded(mpi: Mpi) {
-        let db = folder();
-        let shared = folder();
-        let [shim, program] = open_to_all([&mpi.shim(), &colltune_tests::program(mpi, "frequent")], shared.path());
-        let Some(nobody) = job(2).mpi(mpi).preload_shim(shim).as_nobody() else { return };
-        let program = program.to_str().expect("a name in UTF-8");
-        nobody.db(db.path()).mode("exploit").run(program, &["100", "10"]).succeeds().prints("ok\n").is_silent();
-        assert!(ledger(db.path()).is_empty());
     }
 
     /// Ranks may be gone there: nobody waits for them, whatever becomes of a rank's environment meanwhile.
@@ -373,6 +320,63 @@ on_each_library! {
         let nothing = run("exploit");
         assert!(part(&nothing, Collective::Allreduce).tuned_share > 0.4, "{nothing:?}");
         assert_eq!(nothing.estimated_gain, Some(1.0), "{nothing:?}");
+    }
+}
+
+on_a_library! {
+    fn runs_with_the_same_arguments_are_known_by_a_hash_and_labels_are_kept(mpi: Mpi) {
+        let db = folder();
+        let run = |arguments: &[&str], label: &str| {
+            let job = shimmed(mpi).db(db.path()).mode("exploit").env("COLLTUNE_LABEL", label);
+            job.run("frequent", arguments).succeeds().prints("ok\n").is_silent();
+        };
+        run(&["100", "10"], "");
+        run(&["100", "10"], "<b>night</b>");
+        run(&["100", "11"], "night");
+        let mut runs: Vec<JobSummary> = ledger(db.path()).iter().filter_map(|file| lines(file).pop()).collect();
+        runs.sort_by_key(|run| run.started_unix_ms);
+        let [a, b, c] = &runs[..] else { panic!("three runs: {runs:?}") };
+        assert_eq!(a.arguments_hash, b.arguments_hash);
+        assert_ne!(a.arguments_hash, c.arguments_hash);
+        assert_eq!([a, b, c].map(|run| run.label.as_str()), ["", "<b>night</b>", "night"]);
+    }
+
+    fn a_file_that_cannot_be_written_is_one_warning(mpi: Mpi) {
+        let folder = folder();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        for file in [folder.path().join("no such folder/runs.jsonl"), "/dev/full".into(), pipe, folder.path().to_owned()] {
+            let outcome = shimmed(mpi).env("COLLTUNE_SUMMARY", &file).run("frequent", &["100", "10"]);
+            outcome.succeeds().prints("ok\n").says(&["summary", &file.to_string_lossy(), "complete"]);
+        }
+    }
+
+    fn a_sentence_is_said_where_it_is_asked_for(mpi: Mpi) {
+        let run = |value| shimmed(mpi).mode("off").env("COLLTUNE_SUMMARY", value).run("frequent", &["100", "10"]);
+        for yes in ["1", "true"] {
+            run(yes).succeeds().prints("ok\n").says(&["2 ranks", "in collectives", "222 calls", "0.0 % of them tuned", "at most"]);
+        }
+        for no in ["0", "false"] {
+            run(no).succeeds().prints("ok\n").is_silent();
+        }
+    }
+
+    fn the_command_line_is_nobodys_business(mpi: Mpi) {
+        let db = folder();
+        shimmed(mpi).db(db.path()).run("frequent", &["100", "10", "passw0rd"]).succeeds().prints("ok\n").is_silent();
+        let text = std::fs::read_to_string(&ledger(db.path())[0]).expect("one run");
+        assert!(!text.contains("passw0rd"), "{text}");
+    }
+
+    fn a_database_that_may_only_be_read_is_no_error_where_nothing_is_recorded(mpi: Mpi) {
+        let db = folder();
+        let shared = folder();
+        let [shim, program] = open_to_all([&mpi.shim(), &colltune_tests::program(mpi, "frequent")], shared.path());
+        let Some(nobody) = job(2).mpi(mpi).preload_shim(shim).as_nobody() else { return };
+        let program = program.to_str().expect("a name in UTF-8");
+        nobody.db(db.path()).mode("exploit").run(program, &["100", "10"]).succeeds().prints("ok\n").is_silent();
+        assert!(ledger(db.path()).is_empty());
     }
 }
 

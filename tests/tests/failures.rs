@@ -7,14 +7,16 @@ use std::process::Command;
 use colltune_core::model::Model;
 use colltune_core::settings::Settings;
 use colltune_tests::{
-    Job, Mpi, colltune, folder, job, on_each_library, open_to_all, target_folder, traces,
+    Job, Mpi, colltune, folder, job, on_a_library, on_each_library, open_to_all, target_folder,
+    traces,
 };
 
-/// Runs a program that ends with code 3; the shim must give exactly one message with these parts.
+/// Runs a program; the shim must give exactly one message with these parts.
 #[track_caller]
 fn warns(job: Job, parts: &[&str]) {
-    let outcome = job.run("ends", &["exit", "3"]);
-    outcome.exits(3).prints("sum 2\n").says(parts);
+    // Not an exit code of its own: Open MPI's launcher sleeps for two seconds after one.
+    let outcome = job.run("ends", &["exit", "0"]);
+    outcome.succeeds().prints("sum 2\n").says(parts);
 }
 
 fn tuned(mpi: Mpi) -> Job {
@@ -98,22 +100,6 @@ on_each_library! {
         warns(tuned(mpi).db(db.path()), &["failed to read", "probabilities.json"]);
     }
 
-    /// A pipe has nobody at its other end, a device may have no end.
-    fn files_that_are_none_are_neither_waited_for_nor_read(mpi: Mpi) {
-        let generation = "generations/000001/probabilities.json";
-        let library = mpi.library().to_string();
-        for place in ["colltune.toml".to_owned(), format!("{library}/CURRENT"), format!("{library}/{generation}")] {
-            let db = database(mpi, &good_model(mpi));
-            let file = db.path().join(&place);
-            let _ = fs::remove_file(&file);
-            assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
-            warns(tuned(mpi).db(db.path()), &["failed to read", &place, "a pipe", "untuned"]);
-            fs::remove_file(&file).unwrap();
-            std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
-            warns(tuned(mpi).db(db.path()), &["failed to read", &place, "a device", "untuned"]);
-        }
-    }
-
     fn a_database_whose_name_is_no_text_is_named(mpi: Mpi) {
         use std::os::unix::ffi::OsStrExt;
         let db = folder();
@@ -132,6 +118,55 @@ on_each_library! {
         let Some(job) = job(2).mpi(mpi).preload_shim(shim).db(db.path()).as_nobody() else { return };
         let outcome = job.run(program.to_str().unwrap(), &["exit", "3"]);
         outcome.exits(3).prints("sum 2\n").says(&["failed to", "Permission denied", "untuned"]);
+    }
+
+    fn a_mode_that_needs_a_database_says_so(mpi: Mpi) {
+        warns(tuned(mpi).mode("record"), &["COLLTUNE_MODE=record", "COLLTUNE_DB"]);
+    }
+
+    fn a_variant_that_cannot_apply_says_so_once(mpi: Mpi) {
+        // On one node and two ranks neither has what it needs; calls run default.
+        let force = if mpi == Mpi::OpenMpi { "allreduce=native:ring" } else { "allreduce=native:smp" };
+        warns(tuned(mpi).force(force), &[force, "but needs"]);
+    }
+
+    fn the_build_for_another_library_stands_aside(mpi: Mpi) {
+        let Some(other) = mpi.other().installed() else { return };
+        let db = folder();
+        warns(job(2).mpi(mpi).preload_shim(other.shim()).db(db.path()), &["untuned", &mpi.library().to_string()]);
+        let outcome = job(2).mpi(mpi).preload_shim(other.shim()).run("collectives", &["1"]);
+        outcome.succeeds().prints("ok\n").is_silent();
+    }
+
+    fn abort_and_exit_codes_pass_through(mpi: Mpi) {
+        for arguments in [["abort", "5"], ["exit", "3"], ["exit", "0"]] {
+            let db = folder();
+            let bare = job(2).mpi(mpi).run("ends", &arguments);
+            let tuned = tuned(mpi).db(db.path()).seed(1).run("ends", &arguments);
+            tuned.exits(bare.code.unwrap_or(-1)).claim(tuned.messages().is_empty(), "the shim has a message");
+            // What a launcher still forwards of an aborted job is its own affair.
+            if arguments[0] != "abort" {
+                tuned.prints(&bare.stdout);
+            }
+        }
+    }
+}
+
+on_a_library! {
+    /// A pipe has nobody at its other end, a device may have no end.
+    fn files_that_are_none_are_neither_waited_for_nor_read(mpi: Mpi) {
+        let generation = "generations/000001/probabilities.json";
+        let library = mpi.library().to_string();
+        for place in ["colltune.toml".to_owned(), format!("{library}/CURRENT"), format!("{library}/{generation}")] {
+            let db = database(mpi, &good_model(mpi));
+            let file = db.path().join(&place);
+            let _ = fs::remove_file(&file);
+            assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+            warns(tuned(mpi).db(db.path()), &["failed to read", &place, "a pipe", "untuned"]);
+            fs::remove_file(&file).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+            warns(tuned(mpi).db(db.path()), &["failed to read", &place, "a device", "untuned"]);
+        }
     }
 
     fn a_broken_generation_is_named(mpi: Mpi) {
@@ -180,37 +215,6 @@ on_each_library! {
             let db = folder();
             fs::write(db.path().join("colltune.toml"), text).unwrap();
             warns(tuned(mpi).db(db.path()), parts);
-        }
-    }
-
-    fn a_mode_that_needs_a_database_says_so(mpi: Mpi) {
-        warns(tuned(mpi).mode("record"), &["COLLTUNE_MODE=record", "COLLTUNE_DB"]);
-    }
-
-    fn a_variant_that_cannot_apply_says_so_once(mpi: Mpi) {
-        // On one node and two ranks neither has what it needs; calls run default.
-        let force = if mpi == Mpi::OpenMpi { "allreduce=native:ring" } else { "allreduce=native:smp" };
-        warns(tuned(mpi).force(force), &[force, "but needs"]);
-    }
-
-    fn the_build_for_another_library_stands_aside(mpi: Mpi) {
-        let Some(other) = mpi.other().installed() else { return };
-        let db = folder();
-        warns(job(2).mpi(mpi).preload_shim(other.shim()).db(db.path()), &["untuned", &mpi.library().to_string()]);
-        let outcome = job(2).mpi(mpi).preload_shim(other.shim()).run("collectives", &["1"]);
-        outcome.succeeds().prints("ok\n").is_silent();
-    }
-
-    fn abort_and_exit_codes_pass_through(mpi: Mpi) {
-        for arguments in [["abort", "5"], ["exit", "3"], ["exit", "0"]] {
-            let db = folder();
-            let bare = job(2).mpi(mpi).run("ends", &arguments);
-            let tuned = tuned(mpi).db(db.path()).seed(1).run("ends", &arguments);
-            tuned.exits(bare.code.unwrap_or(-1)).claim(tuned.messages().is_empty(), "the shim has a message");
-            // What a launcher still forwards of an aborted job is its own affair.
-            if arguments[0] != "abort" {
-                tuned.prints(&bare.stdout);
-            }
         }
     }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use colltune_core::collective::Collective;
 use colltune_tests::{
-    Job, Mpi, colltune, folder, job, on_each_library, open_traces, read_log, read_trace, tool,
-    traces,
+    Job, Mpi, colltune, folder, job, on_a_library, on_each_library, open_traces, read_log,
+    read_trace, tool, traces,
 };
 
 fn exploring(mpi: Mpi, n_ranks: u32, db: &std::path::Path) -> Job {
@@ -131,27 +131,6 @@ on_each_library! {
         }
     }
 
-    fn only_so_many_ranks_record(mpi: Mpi) {
-        for (limit, per_node, expected) in [("1", "2", 1), ("32", "1", 1), ("32", "2", 2), ("0", "2", 0)] {
-            let db = folder();
-            let outcome = exploring(mpi, 3, db.path())
-                .env("COLLTUNE_RECORDING_RANKS", limit)
-                .env("COLLTUNE_RECORDING_RANKS_PER_NODE", per_node)
-                .run("ends", &["exit", "0"]);
-            outcome.succeeds().prints("sum 3\n").is_silent();
-            let ranks: std::collections::BTreeSet<_> = traces(db.path()).iter().map(|trace| trace.header.rank).collect();
-            assert_eq!(ranks.len(), expected, "recording_ranks = {limit}, recording_ranks_per_node = {per_node}");
-        }
-    }
-
-    fn a_full_disk_at_the_start_is_said_once(mpi: Mpi) {
-        let (db, kept) = (folder(), folder());
-        let Some(job) = exploring(mpi, 2, db.path()).with_tmpfs(db.path(), "size=64k", kept.path()) else { return };
-        let outcome = job.run("ends", &["exit", "0"]);
-        outcome.succeeds().prints("sum 2\n").says(&["failed to write traces to", "No space left"]);
-        assert!(traces(kept.path()).is_empty() && open_traces(kept.path()).is_empty(), "a trace without space is removed");
-    }
-
     fn a_disk_that_fills_up_later_harms_nobody(mpi: Mpi) {
         let (db, kept) = (folder(), folder());
         let Some(job) = exploring(mpi, 2, db.path()).with_tmpfs(db.path(), "size=4m", kept.path()) else { return };
@@ -186,20 +165,6 @@ on_each_library! {
         }
     }
 
-    fn whatever_becomes_of_a_traces_file_the_program_goes_on(mpi: Mpi) {
-        let faults = [
-            ("truncate -s 0 $COLLTUNE_DB/incoming/*.open", "truncated"),
-            ("rm -r $COLLTUNE_DB/incoming", "No such file"),
-            ("mv $COLLTUNE_DB/incoming $COLLTUNE_DB/elsewhere; ln -s /dev/null $COLLTUNE_DB/incoming", "Not a directory"),
-        ];
-        for (fault, said) in faults {
-            let db = folder();
-            let outcome = exploring(mpi, 2, db.path()).env("COLLTUNE_SETUP_AFTER", "1").run("ends", &["shell", fault]);
-            outcome.succeeds().prints("sum 2\n").says(&["failed to write", said]);
-            assert!(traces(db.path()).is_empty(), "{fault}");
-        }
-    }
-
     /// A program that closes all descriptors gets their numbers for files of its own.
     fn a_program_that_closes_the_descriptors_of_trace_and_log_keeps_its_own_file(mpi: Mpi) {
         let db = folder();
@@ -211,13 +176,6 @@ on_each_library! {
         assert_eq!(traces(db.path()).len(), 2, "what was written before is kept");
         let lines = |rank: u32| std::fs::read_to_string(log.join(format!("rank-{rank}.jsonl"))).unwrap().lines().count();
         assert!((1..lines(1)).contains(&lines(0)), "rank 0 logs no more from there on");
-    }
-
-    fn a_read_only_database_is_said_once(mpi: Mpi) {
-        let (db, kept) = (folder(), folder());
-        let Some(job) = exploring(mpi, 2, db.path()).with_tmpfs(db.path(), "ro", kept.path()) else { return };
-        let outcome = job.run("ends", &["exit", "0"]);
-        outcome.succeeds().prints("sum 2\n").says(&["incoming", "Read-only file system", "nothing is recorded"]);
     }
 
     fn thirty_jobs_write_to_one_database_at_once(mpi: Mpi) {
@@ -284,5 +242,49 @@ on_each_library! {
         let output = Command::new(colltune()).args(["train", "--json", "--db"]).arg(db.path()).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         assert_eq!(trained(&output.stdout), (all - before, all), "the others, and all of them once");
+    }
+}
+
+on_a_library! {
+    fn only_so_many_ranks_record(mpi: Mpi) {
+        for (limit, per_node, expected) in [("1", "2", 1), ("32", "1", 1), ("32", "2", 2), ("0", "2", 0)] {
+            let db = folder();
+            let outcome = exploring(mpi, 3, db.path())
+                .env("COLLTUNE_RECORDING_RANKS", limit)
+                .env("COLLTUNE_RECORDING_RANKS_PER_NODE", per_node)
+                .run("ends", &["exit", "0"]);
+            outcome.succeeds().prints("sum 3\n").is_silent();
+            let ranks: std::collections::BTreeSet<_> = traces(db.path()).iter().map(|trace| trace.header.rank).collect();
+            assert_eq!(ranks.len(), expected, "recording_ranks = {limit}, recording_ranks_per_node = {per_node}");
+        }
+    }
+
+    fn a_full_disk_at_the_start_is_said_once(mpi: Mpi) {
+        let (db, kept) = (folder(), folder());
+        let Some(job) = exploring(mpi, 2, db.path()).with_tmpfs(db.path(), "size=64k", kept.path()) else { return };
+        let outcome = job.run("ends", &["exit", "0"]);
+        outcome.succeeds().prints("sum 2\n").says(&["failed to write traces to", "No space left"]);
+        assert!(traces(kept.path()).is_empty() && open_traces(kept.path()).is_empty(), "a trace without space is removed");
+    }
+
+    fn whatever_becomes_of_a_traces_file_the_program_goes_on(mpi: Mpi) {
+        let faults = [
+            ("truncate -s 0 $COLLTUNE_DB/incoming/*.open", "truncated"),
+            ("rm -r $COLLTUNE_DB/incoming", "No such file"),
+            ("mv $COLLTUNE_DB/incoming $COLLTUNE_DB/elsewhere; ln -s /dev/null $COLLTUNE_DB/incoming", "Not a directory"),
+        ];
+        for (fault, said) in faults {
+            let db = folder();
+            let outcome = exploring(mpi, 2, db.path()).env("COLLTUNE_SETUP_AFTER", "1").run("ends", &["shell", fault]);
+            outcome.succeeds().prints("sum 2\n").says(&["failed to write", said]);
+            assert!(traces(db.path()).is_empty(), "{fault}");
+        }
+    }
+
+    fn a_read_only_database_is_said_once(mpi: Mpi) {
+        let (db, kept) = (folder(), folder());
+        let Some(job) = exploring(mpi, 2, db.path()).with_tmpfs(db.path(), "ro", kept.path()) else { return };
+        let outcome = job.run("ends", &["exit", "0"]);
+        outcome.succeeds().prints("sum 2\n").says(&["incoming", "Read-only file system", "nothing is recorded"]);
     }
 }

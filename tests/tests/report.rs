@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use colltune_tests::{
-    colltune as command, folder, is_readable_in_a_browser, is_valid_html, job, on_each_library,
+    colltune as command, folder, is_readable_in_a_browser, is_valid_html, job, on_a_library,
 };
 use serde_json::Value;
 
@@ -87,7 +87,7 @@ fn close(one: &Value, other: f64) -> bool {
         .is_some_and(|one| (one - other).abs() <= 1e-9 * other.abs().max(1.0))
 }
 
-on_each_library! {
+on_a_library! {
     fn a_page_of_real_runs_says_what_status_and_the_ledger_say(mpi: Mpi) {
         let db = folder();
         let run = |mode: &str, label: &str, arguments: &[&str]| {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use colltune_tests::{
     Mpi, colltune as command, folder, is_long, is_readable_in_a_browser, is_valid_html, job,
-    on_each_library,
+    on_a_library,
 };
 use serde_json::Value;
 
@@ -206,7 +206,7 @@ fn lie_on_one_scale(lines: &[Value], curves: &[Vec<[f64; 2]>]) -> bool {
     true
 }
 
-on_each_library! {
+on_a_library! {
     fn figures_of_cells_that_were_predicted_first_and_measured_later_say_what_query_says(mpi: Mpi) {
         let db = folder();
         let db = db.path();

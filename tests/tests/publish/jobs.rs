@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use colltune_core::site::{Canary, Rollout, SiteState};
 use colltune_tests::{
-    Mpi, Outcome, Part, copy_to_run, folder, job, on_each_library, open_to_all, part, program,
+    Mpi, Outcome, Part, copy_to_run, folder, job, on_a_library, on_each_library, open_to_all, part,
+    program,
 };
 
 use super::{FIRST, RANKS, SECOND, Site, logged};
@@ -50,6 +51,31 @@ on_each_library! {
         assert!(!site.path().join("incoming").exists(), "jobs only read");
     }
 
+    /// Nothing is left of it, though simply the library's choice was to run: here of all calls before the set-up, at which
+    /// ranks that had counted otherwise would meet in other calls.
+    fn a_call_that_one_rank_alone_makes_wrong_is_none_whatever_its_handler_does(mpi: Mpi) {
+        let site = Site::published(mpi);
+        let told = |outcome: &Outcome| {
+            let mut lines: Vec<_> = outcome.stdout.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            lines
+        };
+        for way in ["throw", "jump", "call"] {
+            let arguments = [way, "lone", "20"];
+            let bare = job(RANKS).mpi(mpi).run("unwinding", &arguments);
+            bare.succeeds();
+            assert!(bare.stdout.contains("ok\n"), "{}", bare.stdout);
+            for after in ["7", "12"] {
+                let tuned = site.job().env("COLLTUNE_SETUP_AFTER", after);
+                let tuned = tuned.run("unwinding", &arguments);
+                tuned.succeeds().is_silent();
+                assert_eq!(told(&tuned), told(&bare), "{}", tuned.command);
+            }
+        }
+    }
+}
+
+on_a_library! {
     fn whoever_may_read_the_folder_can_run_from_it_whatever_the_publishers_umask_is(mpi: Mpi) {
         let mut site = Site::new(mpi);
         site.umask = "077";
@@ -142,28 +168,5 @@ on_each_library! {
         site.runs_untuned(site.job().mode("record"), &["COLLTUNE_MODE=record"]);
         site.ran(site.job().mode("off")).1.is_silent();
         assert!(!site.path().join("incoming").exists());
-    }
-
-    /// Nothing is left of it, though simply the library's choice was to run: here of all calls before the set-up, at which
-    /// ranks that had counted otherwise would meet in other calls.
-    fn a_call_that_one_rank_alone_makes_wrong_is_none_whatever_its_handler_does(mpi: Mpi) {
-        let site = Site::published(mpi);
-        let told = |outcome: &Outcome| {
-            let mut lines: Vec<_> = outcome.stdout.lines().map(str::to_owned).collect();
-            lines.sort_unstable();
-            lines
-        };
-        for way in ["throw", "jump", "call"] {
-            let arguments = [way, "lone", "20"];
-            let bare = job(RANKS).mpi(mpi).run("unwinding", &arguments);
-            bare.succeeds();
-            assert!(bare.stdout.contains("ok\n"), "{}", bare.stdout);
-            for after in ["7", "12"] {
-                let tuned = site.job().env("COLLTUNE_SETUP_AFTER", after);
-                let tuned = tuned.run("unwinding", &arguments);
-                tuned.succeeds().is_silent();
-                assert_eq!(told(&tuned), told(&bare), "{}", tuned.command);
-            }
-        }
     }
 }

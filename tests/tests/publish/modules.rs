@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use colltune_tests::{on_each_library, skip};
+use colltune_tests::{on_a_library, on_each_library, skip};
 
-use super::{FIRST, SECOND, Site};
+use super::{SECOND, Site};
 
 /// What a module file may call, in both languages: prints what it sets, and says on stderr what it says.
 const LUA: &str = r#"
@@ -107,22 +107,6 @@ fn activated(site: &Site, version: &str) -> Vec<String> {
 }
 
 on_each_library! {
-    fn a_module_preloads_the_shim_and_names_the_site(mpi: Mpi) {
-        let site = Site::published(mpi);
-        let path = site.path();
-        let shim = mpi.shim().canonicalize().unwrap();
-        let mut expected = vec![
-            format!("COLLTUNE_DB={}", path.display()),
-            "COLLTUNE_MODE=exploit".to_owned(),
-            format!("LD_PRELOAD={}", shim.display()),
-        ];
-        expected.sort();
-        for language in Language::installed() {
-            let found = language.read(&module(&site, &format!("colltune/{}", mpi.name())), "load");
-            assert_eq!(found, (expected.clone(), String::new()));
-        }
-    }
-
     fn a_module_switches_on_the_tables_of_the_version_in_force_unless_the_site_is_off(mpi: Mpi) {
         let site = Site::published(mpi);
         site.publish(SECOND, &[]);
@@ -149,6 +133,24 @@ on_each_library! {
             let (set, said) = language.read(&tables, "load");
             assert!(set.is_empty() && said.contains("cannot be read"), "{set:?} {said}");
             assert!(!language.read(&tables, "unload").0.is_empty());
+        }
+    }
+}
+
+on_a_library! {
+    fn a_module_preloads_the_shim_and_names_the_site(mpi: Mpi) {
+        let site = Site::published(mpi);
+        let path = site.path();
+        let shim = mpi.shim().canonicalize().unwrap();
+        let mut expected = vec![
+            format!("COLLTUNE_DB={}", path.display()),
+            "COLLTUNE_MODE=exploit".to_owned(),
+            format!("LD_PRELOAD={}", shim.display()),
+        ];
+        expected.sort();
+        for language in Language::installed() {
+            let found = language.read(&module(&site, &format!("colltune/{}", mpi.name())), "load");
+            assert_eq!(found, (expected.clone(), String::new()));
         }
     }
 
@@ -180,6 +182,5 @@ on_each_library! {
             };
             assert_eq!(said, format!("loaded {value}\nunloaded\n"), "{}", String::from_utf8_lossy(&shell.stderr));
         }
-        assert!(site.listed()["in_force"] == 1 && !FIRST.is_empty());
     }
 }

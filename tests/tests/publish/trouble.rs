@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use colltune_tests::{colltune, on_each_library, program};
+use colltune_tests::{colltune, on_a_library, program};
 
 use super::{FIRST, SECOND, Site, target_folder};
 
@@ -15,7 +15,7 @@ fn model(site: &Site, version: &str) -> std::path::PathBuf {
         .join("generations/000001/probabilities.json")
 }
 
-on_each_library! {
+on_a_library! {
     fn a_site_folder_of_no_use_leaves_jobs_untuned_with_a_sentence(mpi: Mpi) {
         let site = Site::published(mpi);
         let whole = std::fs::read_to_string(site.path().join("site.json")).unwrap();
