@@ -13,7 +13,6 @@ pub mod jobs;
 
 pub mod database;
 
-pub mod amr;
 pub mod callers;
 pub mod churn;
 pub mod exploring;
@@ -51,7 +50,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 22] = [
+pub const SUITES: [Suite; 21] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -96,11 +95,6 @@ pub const SUITES: [Suite; 22] = [
         name: "simulator",
         about: "simulated against measured order of variants on the cluster; 32,768 ranks simulated",
         run: simulator::run,
-    },
-    Suite {
-        name: "amr",
-        about: "the mini-app on 2 ranks, beside miniAMR where MINIAMR names its executable",
-        run: amr::run,
     },
     Suite {
         name: "telemetry",
