@@ -24,7 +24,6 @@ pub mod ompicolltune;
 pub mod overhead;
 pub mod programs;
 pub mod schedules;
-pub mod simulator;
 pub mod solver;
 pub mod startup;
 pub mod telemetry;
@@ -50,7 +49,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 21] = [
+pub const SUITES: [Suite; 20] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -90,11 +89,6 @@ pub const SUITES: [Suite; 21] = [
         name: "exploring",
         about: "what exploring costs a job in generations 0, 1 and 2",
         run: exploring::run,
-    },
-    Suite {
-        name: "simulator",
-        about: "simulated against measured order of variants on the cluster; 32,768 ranks simulated",
-        run: simulator::run,
     },
     Suite {
         name: "telemetry",
