@@ -130,10 +130,6 @@ fn reports() -> String {
             &format!("`{VALIDATED}`"),
         ),
         report("placement-bench.json", "lab/src/placement/bench"),
-        report(
-            "placement-published.json",
-            "lab/src/placement/bench/against",
-        ),
         report("placement-replay.json", "lab/src/placement/replay"),
         report("placement-comm.json", "bench/src/comm"),
     ];

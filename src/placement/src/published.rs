@@ -1,7 +1,7 @@
 //! The policies of the CPLX study as their published code behaves, defects included: a yardstick.
 //!
 //! Nobody should place blocks with these. `published:NAME` names them, so that runs, replays and the emulator can be
-//! compared with them, as the benchmark `colltune-lab placement bench --against-published` and the tests do. What differs from the
+//! compared with them, as the test `published` does. What differs from the
 //! paper is what the code does: where blocks divide evenly, CDP cuts greedily from the end; chunks refuse
 //! numbers of ranks that are no multiple of theirs; LPT starts rank `r` with a load of 0.0001 r; and
 //! CPLX stops to pool ranks once the next ones are within 2 % of the mean. Where the code leaves an order

@@ -6,7 +6,7 @@ use colltune_placement::{Policy, Problem, makespan, place};
 
 #[test]
 fn on_average_no_policy_is_worse_than_the_published_one() {
-    // The command `colltune-lab placement bench --against-published` takes 1,000 of each distribution.
+    // Seeded instances of each distribution.
     let instances = match std::env::var_os("COLLTUNE_LONG") {
         Some(_) => 1_000,
         None => 40,

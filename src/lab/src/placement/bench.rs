@@ -10,8 +10,6 @@ mod row;
 
 mod figure;
 
-mod against;
-
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -32,9 +30,6 @@ use colltune_output::{csv, print, write};
 
 /// Measures, writes the files, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    if args.against_published {
-        return against::run(args.instances, &args.out, args.json);
-    }
     let (rows, skipped) = measure(args)?;
     progress::clear();
     let report = Report {
@@ -74,9 +69,6 @@ Examples:
       The default policies on all distributions, 512 to 131,072 ranks with 1.5 blocks each.
   colltune-lab placement bench --ranks 4096 --blocks-per-rank 1.5,3,8.3 --policies lpt,lpt-swap --seeds 1,2,3
   colltune-lab placement bench --ranks 16384 --policies rcb,grouplb,hierarchical:rcb
-  colltune-lab placement bench --against-published
-      1,000 seeded instances of each distribution with the policies of the CPLX study's published
-      code: the mean ratio of makespans, and how often and by how much a single one is worse.
 
 Costs are whole numbers from 50 to 100; one seed gives the same costs everywhere. Where a policy
 needs a mesh, all policies get the leaves of one seeded octree, and locality counts the messages
@@ -85,8 +77,7 @@ With --speeds makespans are times: loads over the speeds of their ranks.
 `gap` is makespan / bound - 1; the bound is the best that any of the policies has proved for the
 case, so the best possible makespan lies between.
 `hash` is the xxh3-64 of the owners as little-endian 32-bit numbers in curve order.
-Files: placement-bench.json, .csv and .svg in the folder of --out; placement-published.json and
-.csv.")]
+Files: placement-bench.json, .csv and .svg in the folder of --out.")]
 pub struct Args {
     /// Policies, as in `colltune-lab placement policies`
     #[arg(long, value_delimiter = ',', value_parser = super::policy(), value_name = "POLICY",
@@ -116,13 +107,6 @@ pub struct Args {
     scene: SceneArgs,
     #[command(flatten)]
     ranks_are: RankArgs,
-    /// Compare our policies with the published ones instead; of the other options --out and --json count
-    #[arg(long)]
-    against_published: bool,
-    /// Instances of each distribution for --against-published
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..),
-          requires = "against_published")]
-    instances: u64,
     /// Where the files go
     #[arg(long, value_name = "DIR", default_value = "placement-results")]
     out: PathBuf,
