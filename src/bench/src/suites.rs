@@ -23,7 +23,6 @@ pub mod levers;
 pub mod ompicolltune;
 pub mod overhead;
 pub mod programs;
-pub mod schedules;
 pub mod solver;
 pub mod startup;
 pub mod telemetry;
@@ -49,7 +48,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 20] = [
+pub const SUITES: [Suite; 18] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -129,16 +128,6 @@ pub const SUITES: [Suite; 20] = [
         name: "levers-spheres",
         about: "the same of four moving spheres whose blocks' costs are random (an hour)",
         run: levers::run_spheres,
-    },
-    Suite {
-        name: "schedules-node",
-        about: "our schedules against Open MPI's version of the same algorithm, 8 ranks on one node",
-        run: schedules::run_on_node,
-    },
-    Suite {
-        name: "schedules-cluster",
-        about: "the same on 4 nodes x 2 ranks at 1 Gbit/s, simulated on this machine",
-        run: schedules::run_on_cluster,
     },
     Suite {
         name: "tuned-node",

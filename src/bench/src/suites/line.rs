@@ -151,7 +151,7 @@ pub struct Args {
 /// What can be named: suites, what stands for several of them, and programs.
 fn names() -> impl Iterator<Item = &'static str> {
     let suites = SUITES.iter().map(|suite| suite.name);
-    [ALL, "levers", "schedules", "solver", "tuned", PROGRAMS]
+    [ALL, "levers", "solver", "tuned", PROGRAMS]
         .into_iter()
         .chain(suites)
         .chain(programs::names())
