@@ -18,7 +18,6 @@ pub mod churn;
 pub mod exploring;
 pub mod history;
 pub mod learner;
-pub mod learning;
 pub mod levers;
 pub mod ompicolltune;
 pub mod overhead;
@@ -48,7 +47,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 18] = [
+pub const SUITES: [Suite; 17] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -73,11 +72,6 @@ pub const SUITES: [Suite; 18] = [
         name: "learner",
         about: "learners side by side on synthetic machines with known truth; no MPI is needed",
         run: learner::run,
-    },
-    Suite {
-        name: "learning",
-        about: "ingest and train a million records",
-        run: learning::run,
     },
     Suite {
         name: "history",

@@ -3,13 +3,18 @@
 //! The history is written as evidence, by the code by which trainings write and thin it: 40 kinds of runs, of 8 users on
 //! 5 layouts, with 600 rows each. Then jobs come one by one, each with a training.
 
-use anyhow::Context;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
 use colltune_db::test_support::{LIBRARY, Run, write_history};
 use colltune_db::{Database, partition};
+use colltune_statistics::{Interval, median, spread};
 
-use super::learning::{add_limited, timed_training};
-use super::report::Report;
+use super::report::{Finding, Report, Row, Target};
 use super::{Bench, database};
+use colltune_launch::own;
 
 const CELLS: u64 = 50;
 const VARIANTS: u16 = 12;
@@ -57,4 +62,79 @@ pub fn run(bench: &Bench) -> anyhow::Result<Report> {
     // A benchmark need not leave its database behind.
     let _ = std::fs::remove_dir_all(&folder);
     Ok(report)
+}
+
+/// Adds what must be below a limit.
+fn add_limited(
+    report: &mut Report,
+    what: &str,
+    values: &[f64],
+    (limit, unit): (f64, &'static str),
+) {
+    let ratio: Vec<f64> = values.iter().map(|value| value / limit).collect();
+    let found = spread(values);
+    report.rows.push(Row {
+        case: format!("{what},{unit}"),
+        a: median(values),
+        b: limit,
+        ratio: spread(&ratio),
+        n: values.len(),
+        more: Vec::new(),
+    });
+    report.findings.push(Finding {
+        what: what.to_owned(),
+        found: Interval {
+            low: found.min,
+            value: found.median,
+            high: found.max,
+        },
+        unit,
+        target: Target::AtMost(limit),
+    });
+}
+
+struct Training {
+    seconds: f64,
+    peak_mib: f64,
+}
+
+/// Runs `colltune train` and watches its memory.
+fn timed_training(db: &Path) -> anyhow::Result<Training> {
+    let own = own::colltune()?;
+    let mut command = Command::new(own);
+    command
+        .args(["train", "--db"])
+        .arg(db)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    let start = Instant::now();
+    let mut child = command.spawn().context("start colltune train")?;
+    let status_file = format!("/proc/{}/status", child.id());
+    let mut peak_mib = 0.0f64;
+    let status = loop {
+        // The kernel keeps the high-water mark, so that only what comes in the last 10 ms can be missed.
+        peak_mib = peak_mib.max(high_water_mib(&status_file).unwrap_or(0.0));
+        if let Some(status) = child.try_wait().context("wait for colltune train")? {
+            break status;
+        }
+        if start.elapsed() > Duration::from_secs(180) {
+            let _ = child.kill();
+            let _ = child.wait();
+            bail!("train {}: not done after 180 s", db.display());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    if !status.success() {
+        bail!("train {}: {status}", db.display());
+    }
+    Ok(Training {
+        seconds: start.elapsed().as_secs_f64(),
+        peak_mib,
+    })
+}
+
+fn high_water_mib(status_file: &str) -> Option<f64> {
+    let text = std::fs::read_to_string(status_file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? / 1024.0)
 }
