@@ -31,8 +31,6 @@ pub mod ways;
 
 pub mod choices;
 
-pub mod bound;
-
 pub mod report;
 
 pub use session::{Bench, FOLDER};

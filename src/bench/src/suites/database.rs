@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
-use colltune_core::calibration::Calibration;
 use colltune_core::collective::Collective;
 use colltune_core::model::Model;
 use colltune_core::request::Mode;
@@ -77,8 +76,8 @@ pub fn train(bench: &Bench, db: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// `colltune calibrate` where jobs of `place` run, into a database; what it measured.
-pub fn calibrate(place: &Place, db: &Path) -> anyhow::Result<Calibration> {
+/// `colltune calibrate` where jobs of `place` run, into a database.
+pub fn calibrate(place: &Place, db: &Path) -> anyhow::Result<()> {
     let own = own::colltune()?;
     let mut words: Vec<OsString> = ["--foreground", "-k", "2", "600"]
         .map(OsString::from)
@@ -101,9 +100,7 @@ pub fn calibrate(place: &Place, db: &Path) -> anyhow::Result<Calibration> {
         let stderr = String::from_utf8_lossy(&output.stderr);
         bail!("calibrate {}: {}", db.display(), stderr.trim());
     }
-    Ok(Calibration::from_toml(&String::from_utf8_lossy(
-        &output.stdout,
-    ))?)
+    Ok(())
 }
 
 /// A copy of a database below the output folder; one of the same name is removed first.

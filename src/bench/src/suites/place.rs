@@ -114,11 +114,6 @@ impl Place {
         })
     }
 
-    /// What a node's link carries in either direction, in bits per nanosecond; `None` without links.
-    pub fn link_gbit(&self) -> Option<f64> {
-        self.cluster.is_some().then_some(LINK_GBIT)
-    }
-
     pub fn describe(&self) -> String {
         let ranks = match self.nodes {
             1 => format!("{} ranks on one node", self.n_ranks),

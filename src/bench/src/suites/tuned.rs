@@ -13,9 +13,8 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use colltune_core::library::Abi;
 use colltune_core::variant::Size;
-use colltune_statistics::{geometric_mean, median, ratios, upper_bound};
+use colltune_statistics::{geometric_mean, ratios, upper_bound};
 
-use super::bound::Bounds;
 use super::choices::Choices;
 use super::database::Batches;
 use super::jobs::Cell;
@@ -25,7 +24,7 @@ use super::ways::{
     CONTROL_WAY, DEFAULT_WAY, Effort, MEASURED, ONE_BATCH_WAY, TUNED_WAY, Times, rounds, ways,
 };
 use super::{Bench, database};
-use findings::{Targets, findings, over_bound};
+use findings::{Targets, findings};
 use picture::picture;
 
 const SIZES: [u64; 6] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10];
@@ -118,7 +117,7 @@ fn measure(
         .collect();
     let calibrated = database::empty(bench, "tuned-calibrated")?;
     bench.progress("training: calibrating");
-    let bounds = Bounds::new(place, &database::calibrate(place, &calibrated)?);
+    database::calibrate(place, &calibrated)?;
     let trainings = bench.trainings();
     let mut times = Times::new();
     let train = |number: usize| {
@@ -182,9 +181,7 @@ fn measure(
                     learned.get(&cell).cloned().unwrap_or_default(),
                 )
                 .with("best_fixed", best_name)
-                .with("best_us", best_ns / 1e3)
-                .with("bound_us", bounds.of(cell) / 1e3)
-                .with("tuned_over_bound", median(tuned) / bounds.of(cell)),
+                .with("best_us", best_ns / 1e3),
         );
     }
 
@@ -192,12 +189,8 @@ fn measure(
         .findings
         .extend(findings(name, &cells, &choices, &learned, &slower, targets));
     report
-        .findings
-        .extend(over_bound(name, &cells, &choices, &bounds));
-    report
         .pictures
         .push((name, picture(&place.describe(), &cells, &choices)?));
-    report.notes.push(bounds.describe());
     report.notes.push(format!(
         "{}; {} blocks of each cell in a training run; {trainings} trainings from nothing, {} rounds of each, and the \
          intervals are over trainings where there are several; {} cells suspected at first, {} confirmed",

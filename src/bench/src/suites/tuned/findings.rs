@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use colltune_core::catalogue::is_default;
-use colltune_core::variant::Size;
 use colltune_statistics::{Interval, geometric_mean_over_rounds, ratios, upper_bound};
 
-use super::super::bound::Bounds;
 use super::super::choices::Choices;
 use super::super::jobs::Cell;
 use super::super::report::{Finding, Target};
@@ -18,8 +16,6 @@ pub struct Targets {
     pub best_over_tuned: Target,
 }
 
-/// From here on a message's bytes cost more than its rounds.
-const LONG: u64 = 64 << 10;
 /// A cell that may have less of the default's speed than this is not known to be unharmed.
 const UNHARMED: f64 = 0.97;
 
@@ -150,37 +146,4 @@ pub fn findings(
         Target::AtMost(0.0),
     ));
     findings
-}
-
-/// How far the times of long messages are from what links allow, where there are links.
-pub fn over_bound(
-    name: &str,
-    cells: &[Cell],
-    choices: &Choices,
-    bounds: &Bounds,
-) -> Option<Finding> {
-    let long: Vec<Cell> = cells
-        .iter()
-        .copied()
-        .filter(|cell| cell.1 >= LONG)
-        .collect();
-    if long.is_empty() || !bounds.has_links() {
-        return None;
-    }
-    let rounds = choices.of(TUNED_WAY, long[0]).len();
-    let over = |round: usize| {
-        let of = |cell: &Cell| choices.of(TUNED_WAY, *cell)[round] / bounds.of(*cell);
-        long.iter().map(of).collect()
-    };
-    let rounds: Vec<Vec<f64>> = (0..rounds).map(over).collect();
-    Some(Finding {
-        what: format!(
-            "{name}, tuned over bound from {} on, geometric mean of {} cells",
-            Size(LONG),
-            long.len()
-        ),
-        found: geometric_mean_over_rounds(&rounds),
-        unit: "x",
-        target: Target::AtMost(1.5),
-    })
 }
