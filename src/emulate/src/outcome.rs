@@ -1,6 +1,5 @@
 //! What came of a run: times by phase, balance, messages.
 
-use colltune_amr::telemetry::{Kind, Traffic};
 use serde::Serialize;
 
 use crate::axes::Axes;
@@ -61,18 +60,10 @@ pub fn lbr(loads: &[f64]) -> f64 {
 pub struct Tally {
     pub locality: Locality,
     pub moved_blocks: u64,
-    pub traffic: Vec<Traffic>,
     level_lbr: Vec<(f64, u64)>,
 }
 
 impl Tally {
-    pub fn new(n_ranks: usize) -> Tally {
-        Tally {
-            traffic: vec![Traffic::default(); n_ranks],
-            ..Tally::default()
-        }
-    }
-
     /// Counts an operation's messages.
     pub fn add(&mut self, machine: &Machine, operation: &Operation) {
         if let Operation::Exchange(exchange) = operation {
@@ -169,15 +160,6 @@ impl Outcome {
             .filter(|(name, _)| name == phase.name());
         named.next().map_or(0.0, |(_, seconds)| *seconds)
     }
-}
-
-/// Messages and bytes by kind, for comparison with telemetry.
-pub fn by_kind(traffic: &Traffic) -> Vec<(Kind, u64, u64)> {
-    let of = |kind: Kind| {
-        let (messages, bytes) = traffic.of(kind);
-        (kind, messages, bytes)
-    };
-    Kind::ALL.into_iter().map(of).collect()
 }
 
 #[cfg(test)]

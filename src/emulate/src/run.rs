@@ -241,7 +241,7 @@ fn go_through(
     };
     // The run says by which prices its own calls went.
     let mut prices_beside = Prices::new(machine, scenario.choices.clone());
-    let mut tally = Tally::new(n_ranks);
+    let mut tally = Tally::default();
     let mut traffic = Vec::new();
     let (mut pairs, mut spans) = (BTreeMap::new(), Vec::new());
     let (mut repeats, mut operations) = (Repeats::default(), Vec::new());

@@ -16,9 +16,6 @@ type Handle = c_int;
 #[cfg(not(feature = "mpich"))]
 type Handle = *mut c_void;
 
-/// An address, or a distance between two.
-pub type MPI_Aint = isize;
-
 macro_rules! handles {
     ($($name:ident)*) => {
         $(
@@ -28,7 +25,7 @@ macro_rules! handles {
         )*
     };
 }
-handles!(MPI_Comm MPI_Datatype MPI_Info MPI_Op MPI_Request MPI_Win);
+handles!(MPI_Comm MPI_Datatype MPI_Info MPI_Op MPI_Request);
 
 /// What the library says of a message; all zero is a value.
 #[derive(Clone, Copy, Debug)]
@@ -323,20 +320,4 @@ unsafe extern "C" {
     pub fn PMPI_Test(_: *mut MPI_Request, _: *mut c_int, _: *mut MPI_Status) -> c_int;
     pub fn PMPI_Wait(_: *mut MPI_Request, _: *mut MPI_Status) -> c_int;
     pub fn PMPI_Waitall(_: c_int, _: *mut MPI_Request, _: *mut MPI_Status) -> c_int;
-
-    pub fn MPI_Win_allocate_shared(
-        _: MPI_Aint,
-        _: c_int,
-        _: MPI_Info,
-        _: MPI_Comm,
-        _: *mut c_void,
-        _: *mut MPI_Win,
-    ) -> c_int;
-    pub fn MPI_Win_shared_query(
-        _: MPI_Win,
-        _: c_int,
-        _: *mut MPI_Aint,
-        _: *mut c_int,
-        _: *mut c_void,
-    ) -> c_int;
 }

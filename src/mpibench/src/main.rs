@@ -16,7 +16,6 @@ mod mix;
 mod neighbours;
 
 mod churn;
-mod exchange;
 mod overhead;
 
 mod calibrate;
@@ -53,8 +52,6 @@ enum Mode {
     Mix(mix::Arguments),
     /// Time calls on MPI_COMM_SELF, where almost nothing is left but the cost of calling.
     Overhead(overhead::Arguments),
-    /// Time an allreduce beside an exchange of two cache lines in shared memory, in turn.
-    Exchange(exchange::Arguments),
     /// Split, call one allreduce, free, again and again.
     Churn(churn::Arguments),
     /// Exchange the messages of a plan in rounds, and count and check what arrives.
@@ -76,7 +73,6 @@ fn main() -> ExitCode {
         Mode::Collectives(arguments) => collectives::run(arguments, world),
         Mode::Mix(arguments) => mix::run(arguments, world),
         Mode::Overhead(arguments) => overhead::run(arguments),
-        Mode::Exchange(arguments) => exchange::run(arguments, world),
         Mode::Churn(arguments) => churn::run(arguments, world),
         Mode::Neighbours(arguments) => neighbours::run(arguments, world),
         Mode::Calibrate(arguments) => calibrate::run(arguments, world),

@@ -5,7 +5,6 @@
 //! neither tuned nor recorded.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use colltune_core::collective::{Collective, MessageSize};
@@ -55,15 +54,6 @@ impl Element {
             Element::Byte => 1,
         }
     }
-}
-
-/// A rank's line of shared memory: the number of the exchange, and what it contributes.
-///
-/// All bits zero are one, and only atomics change: processes can share it.
-#[repr(C, align(128))]
-pub struct Line {
-    pub number: AtomicU64,
-    pub value: AtomicU64,
 }
 
 /// Buffers that are large enough for every call they were made for.
@@ -260,18 +250,6 @@ impl Comm {
         }
     }
 
-    /// MPI_Allreduce of one double, and nothing around it.
-    #[inline(always)]
-    pub fn sum(self, send: &[f64; 1], recv: &mut [f64; 1]) {
-        // SAFETY: both buffers hold one double.
-        let code = unsafe {
-            let (datatype, op) = (ffi::DOUBLE, ffi::SUM);
-            let (send, recv) = (send.as_ptr().cast(), recv.as_mut_ptr().cast());
-            ffi::MPI_Allreduce(send, recv, 1, datatype, op, self.raw)
-        };
-        check("MPI_Allreduce", code);
-    }
-
     /// A barrier of the benchmark's own, invisible to a tuner.
     pub fn synchronise(self) {
         // SAFETY: the communicator is valid.
@@ -356,52 +334,6 @@ impl Comm {
         // SAFETY: made just above, freed once.
         check("PMPI_Comm_free", unsafe { ffi::PMPI_Comm_free(&mut node) });
         n_ranks
-    }
-
-    /// A line of each rank in memory that all of them share, all bits zero. It is never given back.
-    pub fn shared_lines(self) -> Vec<&'static Line> {
-        let mut window = std::mem::MaybeUninit::uninit();
-        let mut base: *mut c_void = std::ptr::null_mut();
-        let bytes = size_of::<Line>() as ffi::MPI_Aint;
-        // SAFETY: the communicator is valid and all results are valid for writing.
-        let code = unsafe {
-            ffi::MPI_Win_allocate_shared(
-                // A line more, so that an aligned one lies in it.
-                2 * bytes,
-                1,
-                null_info(),
-                self.raw,
-                (&raw mut base).cast(),
-                window.as_mut_ptr(),
-            )
-        };
-        check("MPI_Win_allocate_shared", code);
-        let query = |rank: usize| {
-            let (mut start, mut size, mut unit): (*mut c_void, ffi::MPI_Aint, c_int) =
-                (std::ptr::null_mut(), 0, 0);
-            // SAFETY: the window was made above; all results are valid for writing.
-            let code = unsafe {
-                ffi::MPI_Win_shared_query(
-                    window.assume_init(),
-                    rank as c_int,
-                    &mut size,
-                    &mut unit,
-                    (&raw mut start).cast(),
-                )
-            };
-            check("MPI_Win_shared_query", code);
-            let start = start.cast::<u8>();
-            let aligned = start.wrapping_add(start.align_offset(align_of::<Line>()));
-            aligned.cast::<Line>()
-        };
-        let own = query(self.rank);
-        // SAFETY: twice the bytes hold an aligned one; every rank clears its own before the barrier.
-        unsafe { own.write_bytes(0, 1) };
-        self.synchronise();
-        // SAFETY: the window lives until the process ends, and each place holds a cleared value.
-        (0..self.n_ranks)
-            .map(|rank| unsafe { &*query(rank) })
-            .collect()
     }
 
     /// A communicator of the ranks that give the same colour.

@@ -211,7 +211,7 @@ mod tests {
             simulated: 0.75,
         };
         let names = ("lpt".to_owned(), "default".to_owned());
-        let outcome = Outcome::new(names, 1, &axes, &Tally::new(2), priced);
+        let outcome = Outcome::new(names, 1, &axes, &Tally::default(), priced);
         Report {
             schema: 1,
             machine: "made up",
