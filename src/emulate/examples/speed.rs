@@ -1,7 +1,7 @@
 //! Prints what emulating takes, on one thread: `speed RANKS STEPS [POLICY...]`, of 512, 1024, 2048 or 4096 ranks.
 //!
-//! The program is the blast of so many ranks on the mesh that it begins with. Least, middle and most of three runs:
-//! without noise, where a step that is like the one before is not gone through again, and with noise, where all are.
+//! The program is the blast of so many ranks on the mesh that it begins with. Least, middle and most of three runs,
+//! without noise and with noise, where each step's work is drawn anew.
 //! What 200 epochs of the blast on 4,096 ranks take a policy is printed by
 //! `COLLTUNE_LONG=1 cargo test --release -p colltune-emulate --lib a_long_suite_says -- --nocapture`.
 

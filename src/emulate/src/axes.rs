@@ -10,8 +10,6 @@
 
 mod network;
 
-mod repeat;
-
 use std::sync::Arc;
 
 use colltune_amr::telemetry::Freight;
@@ -25,7 +23,6 @@ use crate::program::{Exchange, Message, Operation, Phase};
 
 pub use network::Network;
 use network::Ports;
-pub use repeat::Repeats;
 
 /// All ranks' clocks, and where their time went. Nanoseconds.
 #[derive(Clone, Debug)]

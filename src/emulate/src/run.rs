@@ -15,7 +15,7 @@ use colltune_amr::settings::{Settings, Work as Kernel};
 use colltune_amr::telemetry::{Meeting as Kind, Traffic};
 
 use crate::EmulateError;
-use crate::axes::{Axes, Meeting, Network, Repeats};
+use crate::axes::{Axes, Meeting, Network};
 use crate::clock::Timer;
 use crate::cost::Costs;
 use crate::machine::Machine;
@@ -244,7 +244,7 @@ fn go_through(
     let mut tally = Tally::default();
     let mut traffic = Vec::new();
     let (mut pairs, mut spans) = (BTreeMap::new(), Vec::new());
-    let (mut repeats, mut operations) = (Repeats::default(), Vec::new());
+    let mut operations = Vec::new();
     loop {
         let loads = program.loads();
         tally.add_loads(&loads);
@@ -272,13 +272,8 @@ fn go_through(
                 before.until(step, &axes, &mut spans);
             }
         } else if goes(nth) {
-            let n_skipped = repeats.step(&mut axes, &operations, |axes, operation| {
-                act(axes, &mut prices, collectives, operation)
-            })?;
-            for operation in &operations[..n_skipped] {
-                if let Operation::Collective(call) = operation {
-                    prices.call_ns(call)?; // its share counts
-                }
+            for operation in &operations {
+                act(&mut axes, &mut prices, collectives, operation)?;
             }
         }
         if let (Some(skew), Some(before)) = (&mut skew, before) {

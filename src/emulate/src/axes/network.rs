@@ -124,28 +124,6 @@ impl Ports {
         }
     }
 
-    /// By how much each port, out and in, is ahead of this moment, at either pace.
-    pub fn ahead_of(&self, moment: f64) -> [Vec<f64>; 4] {
-        let ahead = |ports: &[Port], of: fn(&Port) -> f64| {
-            let ahead = ports.iter().map(|port| (of(port) - moment).max(0.0));
-            ahead.collect()
-        };
-        [
-            ahead(&self.out, |port| port.alone),
-            ahead(&self.out, |port| port.loaded),
-            ahead(&self.into, |port| port.alone),
-            ahead(&self.into, |port| port.loaded),
-        ]
-    }
-
-    /// Lets this time pass.
-    pub fn shift(&mut self, time: f64) {
-        for port in self.out.iter_mut().chain(&mut self.into) {
-            port.alone += time;
-            port.loaded += time;
-        }
-    }
-
     /// Messages between nodes go through two ports; those inside are taken by their receivers, who wait from `waiting` on,
     /// and short ones go alone.
     pub fn pass(

@@ -220,7 +220,6 @@ impl<'a> Program<'a> {
             Kernel::Euler => self.gas_stages(&compute_ns, &mut act),
             _ => self.stencil_stages(&compute_ns, &mut act),
         }
-        // Before the refinement: a step with one is then a step without and more.
         act(&Operation::Alike {
             phase: Phase::Other,
             time_ns: self.costs.phases.step_ns,
