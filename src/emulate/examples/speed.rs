@@ -16,7 +16,7 @@ use colltune_emulate::noise::Noise;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
 use colltune_emulate::program::History;
-use colltune_emulate::run::{Collectives, Keep, Scenario, run};
+use colltune_emulate::run::{Keep, Scenario, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -55,7 +55,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 placer: Some((name.to_owned(), placer.clone())),
                 choices: Choices::default(),
                 network: Network::Events,
-                collectives: Collectives::Gate,
                 slow: None,
                 noise,
                 timer: None,

@@ -5,8 +5,7 @@
 //! through their nodes' ports, out and in, in the order of time. Ports serve one exchange after another. Long messages
 //! inside a node move while both ranks wait: the receiver copies them, one after another, and keeps the sender.
 //!
-//! A collective is a gate, which opens its time after the last rank came; or its schedule is followed from each
-//! rank's own arrival on (`skewed`).
+//! A collective is a gate, which opens its time after the last rank came.
 
 mod network;
 
@@ -19,7 +18,7 @@ use crate::cores::Cores;
 use crate::cost::PhaseCosts;
 use crate::machine::Machine;
 use crate::noise::Noise;
-use crate::program::{Exchange, Message, Operation, Phase};
+use crate::program::{Call, Exchange, Message, Operation, Phase};
 
 pub use network::Network;
 use network::Ports;
@@ -69,13 +68,6 @@ impl Stops {
         }
         (work, stopped)
     }
-}
-
-/// How long a collective of some ranks takes, or where each of them ends.
-pub enum Meeting<'p> {
-    Gate(f64),
-    /// Ends by rank, from the ranks' arrivals.
-    Skewed(&'p dyn Fn(&[f64]) -> Vec<f64>),
 }
 
 impl<'m> Axes<'m> {
@@ -137,12 +129,8 @@ impl<'m> Axes<'m> {
         self.clocks.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Lets an operation happen; `meet` says how long a collective takes.
-    pub fn act<'p>(
-        &mut self,
-        operation: &Operation,
-        meet: &mut dyn FnMut(&crate::program::Call) -> Meeting<'p>,
-    ) {
+    /// Lets an operation happen; `price_ns` says how long a collective takes.
+    pub fn act(&mut self, operation: &Operation, price_ns: &mut dyn FnMut(&Call) -> f64) {
         match operation {
             Operation::Work { phase, time_ns } => {
                 for (rank, &time) in time_ns.iter().enumerate() {
@@ -155,10 +143,7 @@ impl<'m> Axes<'m> {
                 }
             }
             Operation::Exchange(exchange) => self.exchange(exchange),
-            Operation::Collective(call) => {
-                let meeting = meet(call);
-                self.meet(meeting);
-            }
+            Operation::Collective(call) => self.meet(price_ns(call)),
         }
     }
 
@@ -304,28 +289,14 @@ impl<'m> Axes<'m> {
     }
 
     /// A collective of all ranks.
-    pub fn meet(&mut self, meeting: Meeting) {
+    pub fn meet(&mut self, time_ns: f64) {
         self.take_turns();
         let last = self.makespan();
-        match meeting {
-            Meeting::Gate(time) => {
-                for rank in 0..self.n_ranks() {
-                    let spent = &mut self.spent[rank];
-                    spent[Phase::Sync as usize] += last - self.clocks[rank];
-                    spent[Phase::Collective as usize] += time;
-                    self.clocks[rank] = last + time;
-                }
-            }
-            Meeting::Skewed(ends) => {
-                let ends = ends(&self.clocks);
-                for (rank, end) in ends.into_iter().enumerate() {
-                    let (begin, spent) = (self.clocks[rank], &mut self.spent[rank]);
-                    let sync = (last.min(end) - begin).max(0.0);
-                    spent[Phase::Sync as usize] += sync;
-                    spent[Phase::Collective as usize] += end - begin - sync;
-                    self.clocks[rank] = end;
-                }
-            }
+        for rank in 0..self.n_ranks() {
+            let spent = &mut self.spent[rank];
+            spent[Phase::Sync as usize] += last - self.clocks[rank];
+            spent[Phase::Collective as usize] += time_ns;
+            self.clocks[rank] = last + time_ns;
         }
         self.ready.copy_from_slice(&self.clocks);
     }

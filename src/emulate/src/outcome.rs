@@ -30,10 +30,6 @@ pub struct Outcome {
     pub moved_blocks: u64,
     /// The share of the priced time by each source.
     pub priced: Priced,
-    /// Where a sample of the steps was gone through by schedules, too: how much longer those are then, as a share of
-    /// their time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub skewed_difference: Option<f64>,
 }
 
 /// Shares of the time of collectives by where their prices come from.
@@ -136,7 +132,6 @@ impl Outcome {
             messages: tally.locality,
             moved_blocks: tally.moved_blocks,
             priced,
-            skewed_difference: None,
         }
     }
 

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use colltune_amr::telemetry::Meeting;
 use colltune_core::algorithm::pattern::Pattern;
-use colltune_core::algorithm::simulate::{self, ends_ns, estimate_ns};
+use colltune_core::algorithm::simulate::{self, estimate_ns};
 use colltune_core::catalogue::Crossing;
 use colltune_core::variant::DEFAULT;
 
@@ -39,16 +39,11 @@ use schedules::Part;
 /// Steps that a simulation may take.
 const STEPS_MAX: usize = 50_000_000;
 
-/// Schedules are followed from each rank's own arrival on up to so many ranks, which are all gone through.
-const SKEWED_RANKS_MAX: usize = 1024;
-
 /// Prices of one machine's collectives.
 pub struct Prices<'m> {
     machine: &'m Machine,
     choices: Choices,
     known: HashMap<(Pattern, u64, usize), (f64, Source)>,
-    /// By bytes and ranks: when the last rank ends an allreduce by its schedules, if it has any.
-    together: HashMap<(u64, usize), Option<f64>>,
     /// Nanoseconds priced so far, by source.
     spent_ns: Priced,
 }
@@ -67,7 +62,6 @@ impl<'m> Prices<'m> {
             machine,
             choices,
             known: HashMap::new(),
-            together: HashMap::new(),
             spent_ns: Priced::default(),
         }
     }
@@ -273,55 +267,6 @@ impl<'m> Prices<'m> {
         };
         schedules::parts(defaults.product(), pattern, name, n_ranks)
     }
-
-    /// Whether allreduces of so many ranks can be followed from each rank's own arrival on.
-    pub fn skews(&self, n_ranks: usize) -> bool {
-        let chosen = self.choices.of(Pattern::Allreduce);
-        let has_schedules = || self.parts(Pattern::Allreduce, chosen, 8, n_ranks).is_ok();
-        (2..=SKEWED_RANKS_MAX).contains(&n_ranks) && has_schedules()
-    }
-
-    /// By how much an allreduce that takes `time_ns` where all ranks come together takes longer than its schedules say.
-    /// None: it has none, or following them takes too long, so that all ranks end at once.
-    pub fn beyond_schedules_ns(&mut self, bytes: u64, n_ranks: usize, time_ns: f64) -> Option<f64> {
-        if !(2..=SKEWED_RANKS_MAX).contains(&n_ranks) {
-            return None;
-        }
-        let together = match self.together.get(&(bytes, n_ranks)) {
-            Some(&known) => known,
-            None => {
-                let ends = self.scheduled_ends(bytes, &vec![0.0; n_ranks]);
-                let last = ends.map(|ends| ends.into_iter().fold(0.0, f64::max));
-                self.together.insert((bytes, n_ranks), last);
-                last
-            }
-        };
-        together.map(|together| time_ns - together)
-    }
-
-    /// Where each rank ends an allreduce that begins at `starts`, and takes so much longer than its schedules say.
-    pub fn allreduce_ends(&self, bytes: u64, starts: &[f64], beyond_ns: f64) -> Vec<f64> {
-        let ends = self.scheduled_ends(bytes, starts);
-        let ends = ends.expect("it has schedules, or nothing was beyond them");
-        // No rank knows the result before the last one has come.
-        let last = starts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let end = |end: f64| (end + beyond_ns).max(last);
-        ends.into_iter().map(end).collect()
-    }
-
-    /// None: there are no schedules for so many ranks.
-    fn scheduled_ends(&self, bytes: u64, starts: &[f64]) -> Option<Vec<f64>> {
-        let (chosen, n_ranks) = (self.choices.of(Pattern::Allreduce), starts.len());
-        let parts = self.parts(Pattern::Allreduce, chosen, bytes, n_ranks);
-        let node_of = self.machine.node_of(n_ranks);
-        let network = &self.machine.network;
-        let mut clocks = starts.to_vec();
-        for part in parts.ok()? {
-            let bytes = part.bytes(bytes, n_ranks);
-            clocks = ends_ns(&part.row, part.values, &node_of, bytes, network, &clocks);
-        }
-        Some(clocks)
-    }
 }
 
 #[cfg(test)]
@@ -397,8 +342,6 @@ mod tests {
             let found = prices.call_ns(&Call::of_all(Meeting::Allreduce, bytes, n_ranks));
             assert!((found.unwrap() / (12_345.0 * ratio) - 1.0).abs() < 1e-12);
         }
-        let beyond = prices.beyond_schedules_ns(8, 32, 12_345.0);
-        assert_eq!(beyond, None, "everywhere at once");
     }
 
     #[test]
@@ -452,24 +395,5 @@ mod tests {
         );
         let rooted = Choices::from_text("alltoall=node:shm", &machine.learned);
         assert!(rooted.is_err(), "its ranks do not meet in a tree");
-    }
-
-    #[test]
-    fn a_skewed_allreduce_takes_its_price_where_all_come_together_and_ends_behind_the_last() {
-        let machine = crate::machine::preset("hera").unwrap();
-        let choices = Choices::from_text("allreduce=p2p:ring", &machine.learned).unwrap();
-        let mut prices = Prices::new(&machine, choices);
-        assert!(prices.skews(32) && !prices.skews(2 * SKEWED_RANKS_MAX));
-        let last = |ends: Vec<f64>| ends.into_iter().fold(0.0, f64::max);
-        // As where it was measured: more than its schedules say, and less.
-        for price in [1e9, 10.0] {
-            let beyond = prices.beyond_schedules_ns(8, 32, price).unwrap();
-            let together = last(prices.allreduce_ends(8, &[0.0; 32], beyond));
-            assert!((together / price - 1.0).abs() < 1e-6, "{together}");
-            let mut starts = [0.0; 32];
-            starts[5] = 1e8;
-            let ends = prices.allreduce_ends(8, &starts, beyond);
-            assert!(ends.iter().all(|end| *end >= 1e8), "{ends:?}");
-        }
     }
 }

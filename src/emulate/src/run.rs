@@ -2,8 +2,6 @@
 
 mod sampled;
 
-mod skew;
-
 mod slow_node;
 
 mod spans;
@@ -12,10 +10,10 @@ use std::collections::BTreeMap;
 
 use colltune_amr::compat::Compat;
 use colltune_amr::settings::{Settings, Work as Kernel};
-use colltune_amr::telemetry::{Meeting as Kind, Traffic};
+use colltune_amr::telemetry::Traffic;
 
 use crate::EmulateError;
-use crate::axes::{Axes, Meeting, Network};
+use crate::axes::{Axes, Network};
 use crate::clock::Timer;
 use crate::cost::Costs;
 use crate::machine::Machine;
@@ -28,20 +26,6 @@ use crate::program::{Calls, Given, History, Operation, Program, count};
 pub use sampled::{Epochs, Sampled, sampled};
 pub use slow_node::SlowNode;
 pub use spans::Span;
-
-use skew::Skew;
-
-/// How collectives end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Collectives {
-    /// All ranks together, the collective's time after the last one came.
-    Gate,
-    /// Allreduces of all ranks by their schedules, from each rank's arrival on.
-    Skewed,
-    /// All ranks together; and one step of each hundred, which this seed draws, is gone through beside by schedules, to
-    /// say in the outcome what they would change.
-    Sampled { seed: u64 },
-}
 
 /// What is emulated.
 #[derive(Clone)]
@@ -58,7 +42,6 @@ pub struct Scenario<'a> {
     pub timer: Option<Timer<'a>>,
     pub choices: Choices,
     pub network: Network,
-    pub collectives: Collectives,
     pub slow: Option<SlowNode>,
     pub noise: Option<Noise>,
 }
@@ -233,14 +216,6 @@ fn go_through(
         axes.interrupt(noise);
     }
     let mut prices = Prices::new(machine, scenario.choices.clone());
-    let mut skew = match scenario.collectives {
-        Collectives::Sampled { seed } if prices.skews(n_ranks) => {
-            Some(Skew::new(seed, program.n_steps()))
-        }
-        _ => None,
-    };
-    // The run says by which prices its own calls went.
-    let mut prices_beside = Prices::new(machine, scenario.choices.clone());
     let mut tally = Tally::default();
     let mut traffic = Vec::new();
     let (mut pairs, mut spans) = (BTreeMap::new(), Vec::new());
@@ -261,25 +236,17 @@ fn go_through(
             }
             operations.push(operation.clone());
         })?;
-        let is_skewed = skew.as_ref().is_some_and(|skew| skew.has(nth as u64));
-        let before = (goes(nth) && is_skewed).then(|| axes.clone());
-        let collectives = scenario.collectives;
         let step = nth as u64 + 1;
         if goes(nth) && keep.axes_of(step) {
             for operation in &operations {
                 let before = spans::Standing::of(&axes);
-                act(&mut axes, &mut prices, collectives, operation)?;
+                act(&mut axes, &mut prices, operation)?;
                 before.until(step, &axes, &mut spans);
             }
         } else if goes(nth) {
             for operation in &operations {
-                act(&mut axes, &mut prices, collectives, operation)?;
+                act(&mut axes, &mut prices, operation)?;
             }
-        }
-        if let (Some(skew), Some(before)) = (&mut skew, before) {
-            let begun = before.makespan();
-            let ended = skewed_makespan(before, &mut prices_beside, &operations)?;
-            skew.add(axes.makespan() - begun, ended - begun);
         }
         if !goes_on {
             break;
@@ -299,10 +266,7 @@ fn go_through(
     let policy = placer.map_or(settings.placement.to_string(), |(name, _)| name.clone());
     let names = (policy, scenario.choices.text());
     Ok(Emulated {
-        outcome: Outcome {
-            skewed_difference: skew.as_ref().and_then(Skew::difference),
-            ..Outcome::new(names, program.step(), &axes, &tally, prices.priced())
-        },
+        outcome: Outcome::new(names, program.step(), &axes, &tally, prices.priced()),
         traffic,
         pairs,
         spans,
@@ -341,41 +305,10 @@ fn as_handled(machine: &Machine, settings: &Settings) -> Machine {
     machine
 }
 
-/// When the last rank has done what there is to do, if allreduces end for each rank by their schedules.
-fn skewed_makespan(
-    mut axes: Axes,
-    prices: &mut Prices,
-    operations: &[Operation],
-) -> Result<f64, EmulateError> {
-    for operation in operations {
-        act(&mut axes, prices, Collectives::Skewed, operation)?;
-    }
-    Ok(axes.makespan())
-}
-
-fn act(
-    axes: &mut Axes,
-    prices: &mut Prices,
-    collectives: Collectives,
-    operation: &Operation,
-) -> Result<(), EmulateError> {
-    let Operation::Collective(call) = operation else {
-        axes.act(operation, &mut |_| unreachable!("no collective"));
-        return Ok(());
-    };
-    let time = prices.call_ns(call)?;
-    let is_allreduce = matches!(call.meeting, Kind::Allreduce | Kind::Agree);
-    let skews = collectives == Collectives::Skewed && is_allreduce;
-    let beyond = match skews && call.n_ranks == axes.n_ranks() {
-        true => prices.beyond_schedules_ns(call.bytes, call.n_ranks, time),
-        false => None,
-    };
-    match beyond {
-        Some(beyond) => {
-            let ends = |starts: &[f64]| prices.allreduce_ends(call.bytes, starts, beyond);
-            axes.meet(Meeting::Skewed(&ends));
-        }
-        None => axes.meet(Meeting::Gate(time)),
+fn act(axes: &mut Axes, prices: &mut Prices, operation: &Operation) -> Result<(), EmulateError> {
+    match operation {
+        Operation::Collective(call) => axes.meet(prices.call_ns(call)?),
+        _ => axes.act(operation, &mut |_| unreachable!("no collective")),
     }
     Ok(())
 }

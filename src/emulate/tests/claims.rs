@@ -9,14 +9,13 @@ use colltune_amr::placement::library::Told;
 use colltune_amr::placement::topology::Topology;
 use colltune_amr::run::{Event, MeshRun, chosen};
 use colltune_amr::telemetry::Freight;
-use colltune_emulate::axes::{Axes, Meeting, Network};
+use colltune_emulate::axes::{Axes, Network};
 use colltune_emulate::cost::{Costs, NoiseCosts, PhaseCosts};
 use colltune_emulate::machine::{App, Machine};
 use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;
 use colltune_emulate::outcome::Outcome;
 use colltune_emulate::place::Placer;
-use colltune_emulate::price::{Choices, Learned, Prices};
 use colltune_emulate::program::{Exchange, Message, Operation, Phase};
 use colltune_emulate::run::{Emulated, Keep, Scenario, SlowNode, run};
 use colltune_placement::generate::Random;
@@ -486,39 +485,6 @@ fn uniform_costs_on_ranks_that_divide_the_blocks_need_no_waiting_for_late_ones()
 }
 
 /// Each end of an allreduce needs every start, so a gate and a followed schedule differ by less than the call's time.
-#[test]
-fn a_gate_never_ends_before_a_skewed_collectives_last_rank_minus_its_time() {
-    let mut random = Random::new(13);
-    let machine = a_machine(4);
-    for variant in ["default", "p2p:ring", "p2p:rabenseifner", "p2p:circulant"] {
-        let mut choices = Choices::default();
-        let allreduce = colltune_core::algorithm::pattern::Pattern::Allreduce;
-        choices
-            .set(allreduce, variant, &Learned::default())
-            .unwrap();
-        let prices = Prices::new(&machine, choices);
-        for n in [2, 5, 8, 16] {
-            for bytes in [8, 4096] {
-                let starts: Vec<f64> = (0..n).map(|_| 1e6 * random.unit()).collect();
-                let together = prices.allreduce_ends(bytes, &vec![0.0; n], 0.0);
-                let time = together.iter().copied().fold(0.0, f64::max);
-                let last = starts.iter().copied().fold(0.0, f64::max);
-                let ends = prices.allreduce_ends(bytes, &starts, 0.0);
-                let end = ends.iter().copied().fold(0.0, f64::max);
-                let mut gated = Axes::new(&machine, n, &PhaseCosts::default(), Network::Axes);
-                gated.act(&work(&starts), &mut |_| unreachable!());
-                gated.meet(Meeting::Gate(time));
-                assert!(gated.makespan() >= end - time, "{variant} {n}");
-                assert!(gated.makespan() <= end + time, "{variant} {n}");
-                assert!(
-                    end >= last,
-                    "{variant} {n}: nobody ends before the last has come"
-                );
-            }
-        }
-    }
-}
-
 #[test]
 fn as_many_cores_as_ranks_are_no_sharing_and_fewer_take_longer() {
     let settings = sphere(8);

@@ -14,7 +14,7 @@ use colltune_emulate::outcome::Outcome;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
 use colltune_emulate::program::Phase;
-use colltune_emulate::run::{Collectives, Epochs, Keep, Scenario, replicas, run, sampled};
+use colltune_emulate::run::{Epochs, Keep, Scenario, replicas, run, sampled};
 use colltune_emulate::whatif;
 use common::{SPHERE, a_machine, plain_costs, scenario, sphere, words};
 
@@ -62,35 +62,6 @@ fn a_sample_of_all_epochs_is_the_whole_run_and_one_of_half_of_them_is_near_it() 
             None,
             "it says nothing of others"
         );
-    }
-}
-
-#[test]
-fn a_sample_of_steps_by_schedules_says_what_they_would_change_and_changes_nothing() {
-    for n_steps in [1, 6] {
-        let line = format!("{SPHERE} --num_tsteps {n_steps}");
-        let settings = settings(&words(&line), 8, 8).unwrap();
-        let (costs, machine) = (plain_costs(&settings), a_machine(2));
-        let outcome = |collectives| -> Outcome {
-            let scenario = Scenario {
-                collectives,
-                ..scenario(&settings, 8, &costs, &machine)
-            };
-            run(&scenario, Keep::SUMS).unwrap().outcome
-        };
-        let [gate, skewed] = [Collectives::Gate, Collectives::Skewed].map(outcome);
-        assert_eq!(gate.skewed_difference, None);
-        let sampled = outcome(Collectives::Sampled { seed: 3 });
-        let difference = sampled.skewed_difference.expect("a step is in the sample");
-        if n_steps == 1 {
-            let whole = skewed.total_s / gate.total_s - 1.0;
-            assert!((difference - whole).abs() < 1e-12, "{difference} {whole}");
-        }
-        let without = Outcome {
-            skewed_difference: None,
-            ..sampled
-        };
-        assert_eq!(without, gate);
     }
 }
 

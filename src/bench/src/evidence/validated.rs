@@ -257,7 +257,7 @@ mod tests {
         for (file, word) in [
             (&none, "none.json"),
             (&empty, "empty.json"),
-            (&old, "version 4"),
+            (&old, "version 5"),
         ] {
             let error = studies(std::slice::from_ref(file)).expect_err("of no use");
             let error = format!("{error:#}");

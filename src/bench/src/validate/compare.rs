@@ -11,9 +11,7 @@ use colltune_emulate::noise::Noise;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
 use colltune_emulate::program::{History, Phase, needs_cells};
-use colltune_emulate::run::{
-    Collectives, Emulated, Epochs, Keep, Scenario, replicas, run, sampled,
-};
+use colltune_emulate::run::{Emulated, Epochs, Keep, Scenario, replicas, run, sampled};
 use colltune_statistics::median;
 use serde::Serialize;
 
@@ -40,9 +38,7 @@ pub struct Row {
     /// How many steps, ranks and kinds were compared.
     pub n_counts: usize,
     pub phases: Vec<PhaseRow>,
-    /// By how much the total changes, as a share, with allreduces that are followed from each rank's own arrival.
-    pub skewed: f64,
-    /// The same with messages that each travel alone.
+    /// By how much the total changes, as a share, with messages that each travel alone.
     pub alone: f64,
     /// The same where only some epochs are gone through.
     pub sampled: Sampling,
@@ -123,7 +119,6 @@ pub fn compare(
         placer: Some((policy.to_owned(), placer)),
         choices: Choices::default(),
         network: Network::Events,
-        collectives: Collectives::Gate,
         slow: None,
         noise: Some(Noise {
             costs: costs.noise,
@@ -138,16 +133,12 @@ pub fn compare(
         ..scenario
     };
     let emulated = run(&scenario, Keep::TRAFFIC)?;
-    let beside = |network, collectives| -> anyhow::Result<f64> {
-        let other = Scenario {
-            network,
-            collectives,
-            ..scenario.clone()
-        };
-        Ok(total_s(&other)? / emulated.outcome.total_s - 1.0)
+    let whole_s = emulated.outcome.total_s;
+    let alone = Scenario {
+        network: Network::Axes,
+        ..scenario.clone()
     };
     let sample = sampled(&scenario, Epochs::Share(SAMPLED), Keep::SUMS)?;
-    let whole_s = emulated.outcome.total_s;
     let totals: Vec<f64> = samples.iter().map(|sample| sample.total).collect();
     let middle = median(&totals);
     let (least, most) = totals
@@ -167,8 +158,7 @@ pub fn compare(
         counts_differ,
         n_counts,
         phases: phases(samples, &emulated, middle),
-        skewed: beside(Network::Events, Collectives::Skewed)?,
-        alone: beside(Network::Axes, Collectives::Gate)?,
+        alone: total_s(&alone)? / whole_s - 1.0,
         sampled: Sampling {
             change: sample.emulated.outcome.total_s / whole_s - 1.0,
             standard_error: sample.error_s.map(|error_s| error_s / whole_s),

@@ -3,7 +3,7 @@
 /// What the names of these files begin with.
 pub const FILE: &str = "emulate-validate";
 /// The version of their JSON.
-pub const SCHEMA: u32 = 5;
+pub const SCHEMA: u32 = 6;
 
 /// The name of a row's file, or of the one for what was asked without a row.
 pub(super) fn file(row: Option<&str>) -> String {

@@ -186,14 +186,13 @@ impl Report {
 }
 
 /// By how much other fidelities change a total, at most.
-fn other_fidelities(rows: &[Row]) -> [Claim; 3] {
+fn other_fidelities(rows: &[Row]) -> [Claim; 2] {
     let claim = |way: &str, change: fn(&Row) -> f64| {
         let what = format!("{way} change no total by more than {}", percent(FIDELITY));
         let most = largest(rows.iter().map(change));
         Claim::at_most("V9", what, most, FIDELITY)
     };
     [
-        claim("skewed collectives", |row| row.skewed),
         claim("messages alone", |row| row.alone),
         claim("sampled epochs", |row| row.sampled.change),
     ]
@@ -294,7 +293,6 @@ impl Report {
                 phase("wait"),
                 phase("collective"),
                 phase("rest"),
-                change(row.skewed),
                 change(row.alone),
                 format!(
                     "{} ({} of {})",
@@ -317,7 +315,6 @@ impl Report {
             "wait s",
             "collective s",
             "rest s",
-            "skewed %",
             "alone %",
             "sampled %",
         ];
@@ -372,7 +369,6 @@ mod tests {
             counts_differ: None,
             n_counts: 0,
             phases: Vec::new(),
-            skewed: 0.0,
             alone: 0.0,
             sampled: Sampling {
                 change: 0.0,
@@ -387,16 +383,15 @@ mod tests {
     fn every_fidelity_is_judged_the_sample_of_epochs_too() {
         let alike = || row("a", 1.0, 0.0, 1.0);
         let holds = |rows: &[Row]| other_fidelities(rows).map(|claim| claim.holds);
-        assert_eq!(holds(&[alike()]), [true; 3]);
+        assert_eq!(holds(&[alike()]), [true; 2]);
         for off in [0.03, -0.03] {
-            for nth in 0..3 {
+            for nth in 0..2 {
                 let mut row = alike();
                 match nth {
-                    0 => row.skewed = off,
-                    1 => row.alone = off,
+                    0 => row.alone = off,
                     _ => row.sampled.change = off,
                 }
-                let expected = [0, 1, 2].map(|other| other != nth);
+                let expected = [0, 1].map(|other| other != nth);
                 assert_eq!(holds(&[alike(), row]), expected);
             }
         }

@@ -167,26 +167,6 @@ fn fold(row: &Row, node_of: &[u32]) -> Fold {
     }
 }
 
-/// When each rank is done that begins at its own of `starts_ns`.
-///
-/// Shape:  a start for each rank of `node_of`, and an end for each.
-/// Units:  as [`makespan_ns`].
-pub fn ends_ns(
-    row: &Row,
-    values: Values,
-    node_of: &[u32],
-    message_bytes: u64,
-    machine: &Machine,
-    starts_ns: &[f64],
-) -> Vec<f64> {
-    assert_eq!(starts_ns.len(), node_of.len());
-    let case = row.case(0, node_of.len(), 0, values, message_bytes);
-    let schedule = |rank| (row.schedule)(Case { rank, ..case });
-    let block = block(row, node_of, message_bytes as f64);
-    let fold = Fold::none(node_of.len());
-    world::run_from(starts_ns, schedule, node_of, block, machine, fold).ends_ns
-}
-
 /// As [`makespan_ns`], for any schedules whose blocks are all `block_bytes` long.
 pub fn schedules_ns(
     schedule: impl Fn(usize) -> Schedule,
@@ -263,34 +243,6 @@ mod tests {
                 "recursive doubling",
             );
         }
-    }
-
-    #[test]
-    fn ranks_that_begin_together_later_end_as_much_later_and_one_that_is_late_delays_all() {
-        let row = find(Pattern::Allreduce, "recursive_doubling").unwrap();
-        let nodes = one_rank_per_node(8);
-        let ends = |starts: &[f64]| ends_ns(row, VALUES, &nodes, 4096, &MACHINE, starts);
-        let together = ends(&[0.0; 8]);
-        let makespan = makespan_ns(row, VALUES, &nodes, 4096, &MACHINE);
-        assert_close(
-            together.iter().copied().fold(0.0, f64::max),
-            makespan,
-            "the last",
-        );
-        for (later, end) in ends(&[7e5; 8]).iter().zip(&together) {
-            assert_close(later - 7e5, *end, "later");
-        }
-        let mut starts = [0.0; 8];
-        starts[5] = 1e6;
-        let found = ends(&starts);
-        assert!(
-            found.iter().all(|&end| end > 1e6),
-            "every end needs every start: {found:?}"
-        );
-        assert!(
-            found.iter().all(|&end| end <= 1e6 + makespan + 1e-6),
-            "{found:?}"
-        );
     }
 
     #[test]
@@ -469,15 +421,8 @@ mod tests {
                             let (block, fold) =
                                 (block(row, &node_of, bytes as f64), fold(row, &node_of));
                             let turns = TakingTurns::new(&machine.cores, &node_of[..fold.period]);
-                            let found = world::followed(
-                                &[],
-                                &schedule,
-                                &node_of,
-                                block,
-                                &machine,
-                                fold,
-                                turns,
-                            );
+                            let found =
+                                world::followed(&schedule, &node_of, block, &machine, fold, turns);
                             let what = row.variant(values);
                             assert!(found.is_some(), "{what} of {bytes} B on {nodes} x {ppn}");
                         }

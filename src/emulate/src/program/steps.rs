@@ -178,11 +178,6 @@ impl<'a> Program<'a> {
         self.step
     }
 
-    /// How many there are.
-    pub fn n_steps(&self) -> u64 {
-        self.n_steps
-    }
-
     /// How often mesh or owners have changed.
     pub fn n_epochs(&self) -> u64 {
         self.n_epochs

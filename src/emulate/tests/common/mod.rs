@@ -15,7 +15,7 @@ use colltune_emulate::machine::{self, Machine};
 use colltune_emulate::mesh::{self, Recording, settings};
 use colltune_emulate::price::Choices;
 use colltune_emulate::program::History;
-use colltune_emulate::run::{Collectives, Scenario};
+use colltune_emulate::run::Scenario;
 use colltune_telemetry::folder::Wanted;
 use colltune_telemetry::{Folder, rows};
 
@@ -129,7 +129,6 @@ pub fn scenario<'a>(
         timer: None,
         choices: Choices::default(),
         network: Network::Events,
-        collectives: Collectives::Gate,
         slow: None,
         noise: None,
     }

@@ -17,9 +17,7 @@ use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
-use colltune_emulate::run::{
-    Collectives, Emulated, Epochs, Keep, Sampled, Scenario, replicas, sampled,
-};
+use colltune_emulate::run::{Emulated, Epochs, Keep, Sampled, Scenario, replicas, sampled};
 
 use super::given;
 use super::placing::Placing;
@@ -58,7 +56,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             placer: Some((name.clone(), placer)),
             choices: choices.clone(),
             network: args.network.into(),
-            collectives: args.collectives.with(args.seed),
             slow: args.placing.slow(),
             noise,
             timer: args.placing.timer(),
@@ -164,15 +161,13 @@ Examples:
 
 Seconds are means over the ranks but for `total`, which is the last rank's. `late` and `sync` are
 waiting for others, `transit` for messages on their way and, where ranks share cores, for taking
-them. `skewed %` is by how much longer steps take where allreduces follow their schedules from
-each rank's arrival on, by one step of a hundred, on up to 1,024 ranks; of a sample of epochs it
-is told where it holds such a step. `lbr` is the load balance ratio: the ranks' mean computing
-over the most. Of the time of collectives `meas/regr/sim` says which shares have prices that were
-measured, that a training predicts, and that were simulated (family node, where it was not
-measured, by a formula and the schedule between nodes). What the machine's numbers are (measured
-or assumed) stands in the first line and in every file. `--out` writes JSON, CSV, phases by
-policy, and who sends how much to whom; with `--axes` what every rank does in those steps as well,
-as a picture and as a file for Perfetto and the Firefox profiler.")]
+them. `lbr` is the load balance ratio: the ranks' mean computing over the most. Of the time of
+collectives `meas/regr/sim` says which shares have prices that were measured, that a training
+predicts, and that were simulated (family node, where it was not measured, by a formula and the
+schedule between nodes). What the machine's numbers are (measured or assumed) stands in the first
+line and in every file. `--out` writes JSON, CSV, phases by policy, and who sends how much to
+whom; with `--axes` what every rank does in those steps as well, as a picture and as a file for
+Perfetto and the Firefox profiler.")]
 pub struct Args {
     /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, a blast (--problem sedov) whose
     /// exact shock does, from where its energy is at first until --time in --num_tsteps steps, or a random octree that
@@ -204,15 +199,12 @@ pub struct Args {
     /// How messages between nodes travel
     #[arg(long, value_enum, default_value_t = NetworkName::Events)]
     network: NetworkName,
-    /// How collectives end
-    #[arg(long, value_enum, default_value_t = CollectivesName::Sampled)]
-    collectives: CollectivesName,
     #[command(flatten)]
     placing: Placing,
     /// Without the noise that the costs were fitted with
     #[arg(long)]
     noiseless: bool,
-    /// Seed of the noise, and of the steps that are gone through by schedules, too
+    /// Seed of the noise
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Go through so many epochs alone, from one change of the mesh or the owners to the next; the total gets a
@@ -271,27 +263,6 @@ impl From<NetworkName> for Network {
         match name {
             NetworkName::Axes => Network::Axes,
             NetworkName::Events => Network::Events,
-        }
-    }
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum CollectivesName {
-    /// A collective's time after the last rank came
-    Gate,
-    /// Allreduces by their schedules, from each rank's arrival on, where they have any, on up to 1,024 ranks
-    Skewed,
-    /// As gate; one step of a hundred is gone through by schedules too, and by how much those differ is told
-    Sampled,
-}
-
-impl CollectivesName {
-    /// `seed` draws the steps of a sample.
-    fn with(self, seed: u64) -> Collectives {
-        match self {
-            CollectivesName::Gate => Collectives::Gate,
-            CollectivesName::Skewed => Collectives::Skewed,
-            CollectivesName::Sampled => Collectives::Sampled { seed },
         }
     }
 }

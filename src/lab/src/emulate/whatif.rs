@@ -21,7 +21,7 @@ use colltune_emulate::machine::Machine;
 use colltune_emulate::mesh::settings;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
-use colltune_emulate::run::{Collectives, Scenario, SlowNode};
+use colltune_emulate::run::{Scenario, SlowNode};
 use colltune_emulate::whatif::{Grid, row};
 use serde::Serialize;
 
@@ -131,7 +131,6 @@ impl Question<'_> {
                 placer: Some((name.clone(), placer.clone())),
                 choices: Choices::default(),
                 network: Network::Events,
-                collectives: Collectives::Gate,
                 slow: self.slow,
                 noise: None,
                 timer: self.timer,

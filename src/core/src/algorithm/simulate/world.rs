@@ -17,8 +17,6 @@ pub struct Found {
     pub makespan_ns: f64,
     /// How often a rank or a message had its turn.
     pub turns: u64,
-    /// When each simulated rank is done.
-    pub ends_ns: Vec<f64>,
 }
 
 /// A block of the message.
@@ -48,30 +46,15 @@ pub fn run(
     machine: &Machine,
     fold: Fold,
 ) -> Found {
-    run_from(&[], schedule, node_of, block, machine, fold)
-}
-
-/// The same where ranks begin at times of their own; none given: all together. Ranks that begin at different times
-/// stand for nobody but themselves.
-pub fn run_from(
-    starts: &[f64],
-    schedule: impl Fn(usize) -> Schedule,
-    node_of: &[u32],
-    block: Block,
-    machine: &Machine,
-    fold: Fold,
-) -> Found {
-    debug_assert!(starts.is_empty() || fold.period == starts.len());
     let turns = TakingTurns::new(&machine.cores, &node_of[..fold.period]);
-    followed(starts, &schedule, node_of, block, machine, fold, turns)
+    followed(&schedule, node_of, block, machine, fold, turns)
         // A core for each rank is the next best account.
-        .or_else(|| followed(starts, &schedule, node_of, block, machine, fold, None))
+        .or_else(|| followed(&schedule, node_of, block, machine, fold, None))
         .expect("every proved schedule comes to its end")
 }
 
 /// The same with these turns on shared cores; `None` where some rank is left waiting.
 pub fn followed(
-    starts: &[f64],
     schedule: &impl Fn(usize) -> Schedule,
     node_of: &[u32],
     block: Block,
@@ -81,12 +64,7 @@ pub fn followed(
 ) -> Option<Found> {
     let shares = turns.is_some();
     let units = block.units(node_of.len(), fold);
-    let start = |rank: usize| starts.get(rank).copied().unwrap_or(0.0);
-    let ranks = (0..fold.period).map(|rank| {
-        let mut simulated = Rank::new(schedule(rank), block.bytes, units, shares);
-        simulated.clock = start(rank);
-        simulated
-    });
+    let ranks = (0..fold.period).map(|rank| Rank::new(schedule(rank), block.bytes, units, shares));
     let n_nodes = node_of.iter().max().map_or(0, |&node| node as usize + 1);
     let simulation = Simulation {
         machine,
@@ -171,7 +149,7 @@ impl Simulation<'_> {
     /// Runs it; `None` where nothing happens any more and a rank is not done.
     fn ended(mut self) -> Option<Found> {
         for rank in 0..self.fold.period as u32 {
-            self.push(self.ranks[rank as usize].clock, Event::Rank(rank));
+            self.push(0.0, Event::Rank(rank));
         }
         while let Some(turn) = self.turns.pop() {
             match turn.event {
@@ -183,9 +161,8 @@ impl Simulation<'_> {
         let done = |rank: &Rank| rank.is_done.then_some(rank.clock);
         let ends_ns = self.ranks.iter().map(done).collect::<Option<Vec<f64>>>()?;
         Some(Found {
-            makespan_ns: ends_ns.iter().copied().fold(0.0, f64::max),
+            makespan_ns: ends_ns.into_iter().fold(0.0, f64::max),
             turns: self.made,
-            ends_ns,
         })
     }
 

@@ -4,7 +4,7 @@ use colltune_placement::published::Published;
 
 use super::deck::Deck;
 use crate::EmulateError;
-use crate::axes::{Axes, Meeting, Network};
+use crate::axes::{Axes, Network};
 use crate::cost::PhaseCosts;
 use crate::machine::Machine;
 use crate::mesh::shell::Blocks;
@@ -210,7 +210,7 @@ impl Setting<'_> {
                 Operation::Collective(call) => prices.call_ns(call)?,
                 _ => 0.0,
             };
-            axes.act(&operation, &mut |_| Meeting::Gate(time));
+            axes.act(&operation, &mut |_| time);
         }
         debug_assert!(axes.gap() < 1e-9, "phases do not add up: {}", axes.gap());
         let mut times = self.times(&axes);

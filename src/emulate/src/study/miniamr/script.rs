@@ -10,7 +10,7 @@ use colltune_amr::settings::{Settings, Work as Kernel};
 use super::matrix::Matrix;
 use super::tally::{Section, Tally, computes};
 use crate::EmulateError;
-use crate::axes::{Axes, Meeting, Network};
+use crate::axes::{Axes, Network};
 use crate::cost::{Costs, PhaseCosts};
 use crate::machine::Machine;
 use crate::mesh::settings;
@@ -247,9 +247,7 @@ impl Script {
                 _ => 0.0,
             };
             let scaled = scaled(operation, scales);
-            axes.act(scaled.as_ref().unwrap_or(operation), &mut |_| {
-                Meeting::Gate(time)
-            });
+            axes.act(scaled.as_ref().unwrap_or(operation), &mut |_| time);
         }
         axes.end();
         spent.add(section, self.times(section), [&before, &means(&axes)]);

@@ -9,7 +9,7 @@ use colltune_statistics::median;
 
 use super::patches::{Contact, EDGE, Patches};
 use crate::EmulateError;
-use crate::axes::{Axes, Meeting, Network};
+use crate::axes::{Axes, Network};
 use crate::cost::PhaseCosts;
 use crate::machine::Machine;
 use crate::price::{Choices, Prices};
@@ -106,7 +106,7 @@ pub fn times(
         // All end together, so one step is like every other.
         Operation::Collective(reduce),
     ] {
-        axes.act(&operation, &mut |_| Meeting::Gate(reduce_ns));
+        axes.act(&operation, &mut |_| reduce_ns);
     }
     let run = |ns: f64| 1e-9 * fitted.steps * ns;
     Ok(Times {

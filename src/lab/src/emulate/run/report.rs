@@ -103,9 +103,7 @@ impl Report<'_> {
                 .as_ref()
                 .and_then(|sample| sample.standard_error_s);
             let error = error.map(|error_s| ("standard_error_s", error_s));
-            let skewed = outcome.skewed_difference;
-            let skewed = skewed.map(|share| ("skewed_difference_share", share));
-            let sums = sums.into_iter().chain(error).chain(skewed);
+            let sums = sums.into_iter().chain(error);
             let sums = sums.map(|(what, value)| (what.to_owned(), value));
             sums.chain(phases).map(move |(what, value)| Value {
                 policy: &outcome.policy,
@@ -129,10 +127,6 @@ impl Report<'_> {
             return text;
         };
         let (replicas, sample) = (first.replicas.n > 1, &first.sample);
-        let skewed = self.runs.iter();
-        let skewed = skewed
-            .map(|run| run.outcome.skewed_difference)
-            .any(|share| share.is_some());
         if let Some(sample) = sample {
             text += &format!(
                 "{} of {} epochs gone through\n",
@@ -150,7 +144,6 @@ impl Report<'_> {
             .into_iter()
             .chain(replicas.then_some(["min s", "max s"]).into_iter().flatten())
             .chain(sample.is_some().then_some("error s"))
-            .chain(skewed.then_some("skewed %"))
             .chain(["max/mean", "lbr %", "wait %"])
             .chain(names)
             .chain(["remote", "moved", "meas/regr/sim %"])
@@ -164,10 +157,6 @@ impl Report<'_> {
             }
             let errors = run.sample.iter().map(|sample| sample.standard_error_s);
             row.extend(errors.map(|error_s| error_s.map_or("-".to_owned(), seconds)));
-            if skewed {
-                let share = outcome.skewed_difference;
-                row.push(share.map_or("-".to_owned(), |share| format!("{:+.2}", 100.0 * share)));
-            }
             row.push(format!("{:.3}", outcome.makespan_over_mean));
             row.push(format!("{:.1}", outcome.lbr));
             row.push(format!("{:.1}", 100.0 * outcome.sync_share));
