@@ -33,7 +33,7 @@ const REPLAYED: &str = "src/lab/src/placement/replay/follow.rs";
 /// A mark on a page, and what makes the text that it stands for.
 pub type Part = (&'static str, fn() -> String);
 
-pub const PARTS: [Part; 34] = [
+pub const PARTS: [Part; 33] = [
     ("versions", versions),
     ("database", || drawing("tuning-db/src/lib.rs", "text")),
     ("trace", || drawing(RECORD, "text")),
@@ -73,7 +73,6 @@ pub const PARTS: [Part; 34] = [
         fields("src/emulate/src/traffic.rs", "Locality")
     }),
     ("replicas", || fields(EMULATED, "Replicas")),
-    ("sample", || fields(EMULATED, "Sample")),
     ("replayed", || fields(REPLAYED, "Totals")),
     ("replayed step", || fields(REPLAYED, "Judged")),
 ];

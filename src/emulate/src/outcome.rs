@@ -135,18 +135,6 @@ impl Outcome {
         }
     }
 
-    /// The same run, of another length: phases keep their shares.
-    pub(crate) fn lasting(mut self, total_s: f64) -> Outcome {
-        let factor = match self.total_s > 0.0 {
-            true => total_s / self.total_s,
-            false => 1.0,
-        };
-        for (_, seconds) in &mut self.phases_s {
-            *seconds *= factor;
-        }
-        Outcome { total_s, ..self }
-    }
-
     /// Seconds of a phase, mean over the ranks.
     pub fn phase_s(&self, phase: Phase) -> f64 {
         let mut named = self

@@ -1,6 +1,4 @@
-//! One run from its beginning to its end, or by a sample of its epochs.
-
-mod sampled;
+//! One run from its beginning to its end.
 
 mod slow_node;
 
@@ -23,7 +21,6 @@ use crate::place::Placer;
 use crate::price::{Choices, Prices};
 use crate::program::{Calls, Given, History, Operation, Program, count};
 
-pub use sampled::{Epochs, Sampled, sampled};
 pub use slow_node::SlowNode;
 pub use spans::Span;
 
@@ -38,7 +35,7 @@ pub struct Scenario<'a> {
     /// The policy's name, and the policy; none: that of the settings.
     pub placer: Option<(String, Placer)>,
     /// Who times `placer`: what it takes, by the machine's scale, passes on every rank. None: the costs say it, for each
-    /// leaf. In a sample of epochs all placements are made and timed twice.
+    /// leaf.
     pub timer: Option<Timer<'a>>,
     pub choices: Choices,
     pub network: Network,
@@ -126,38 +123,6 @@ pub fn replicas<T>(
 ///
 /// Errors: what program, policy or collective cannot do.
 pub fn run(scenario: &Scenario, keep: Keep) -> Result<Emulated, EmulateError> {
-    through(scenario, keep, &|_| true, &mut |_| {})
-}
-
-/// A step that has passed.
-struct Passed {
-    /// How often mesh or owners had changed before.
-    epoch: u64,
-    /// What the rank took that computed longest, as blocks were when the step began.
-    load_ns: f64,
-    /// The latest rank's clock.
-    clock_ns: f64,
-}
-
-/// Runs a scenario in which clocks stand still but for steps that `goes` names, from the first, 0, on; `tell` hears of all.
-fn through(
-    scenario: &Scenario,
-    keep: Keep,
-    goes: &dyn Fn(usize) -> bool,
-    tell: &mut dyn FnMut(Passed),
-) -> Result<Emulated, EmulateError> {
-    with_program(scenario, |program| {
-        go_through(scenario, program, keep, goes, tell)
-    })
-}
-
-/// Hands over a scenario's program, before its first step.
-///
-/// Errors: the program's, and those of `act`.
-fn with_program<T>(
-    scenario: &Scenario,
-    act: impl FnOnce(Program) -> Result<T, EmulateError>,
-) -> Result<T, EmulateError> {
     let Scenario {
         settings,
         n_ranks,
@@ -187,15 +152,13 @@ fn with_program<T>(
         timer: scenario.timer,
         compat: compat.as_ref().map(|compat| (compat, &calls)),
     })?;
-    act(program)
+    go_through(scenario, program, keep)
 }
 
 fn go_through(
     scenario: &Scenario,
     mut program: Program,
     keep: Keep,
-    goes: &dyn Fn(usize) -> bool,
-    tell: &mut dyn FnMut(Passed),
 ) -> Result<Emulated, EmulateError> {
     let Scenario {
         settings,
@@ -206,11 +169,8 @@ fn go_through(
     } = *scenario;
     let handled = as_handled(machine, settings);
     let mut axes = Axes::new(&handled, n_ranks, &costs.phases, scenario.network);
-    let mut slowness = vec![1.0; n_ranks];
     if let Some(slow) = scenario.slow {
-        let ranks = slow.ranks(machine, n_ranks)?;
-        slowness[ranks.clone()].fill(slow.factor);
-        axes.slow(ranks, slow.factor);
+        axes.slow(slow.ranks(machine, n_ranks)?, slow.factor);
     }
     if let Some(noise) = scenario.noise {
         axes.interrupt(noise);
@@ -221,11 +181,9 @@ fn go_through(
     let (mut pairs, mut spans) = (BTreeMap::new(), Vec::new());
     let mut operations = Vec::new();
     loop {
-        let loads = program.loads();
-        tally.add_loads(&loads);
+        tally.add_loads(&program.loads());
         let mut sent = vec![Traffic::default(); n_ranks];
         operations.clear();
-        let (epoch, nth) = (program.n_epochs(), program.step() as usize);
         let goes_on = program.next_step(&mut |operation| {
             tally.add(machine, operation);
             if keep.traffic {
@@ -236,26 +194,17 @@ fn go_through(
             }
             operations.push(operation.clone());
         })?;
-        let step = nth as u64 + 1;
-        if goes(nth) && keep.axes_of(step) {
-            for operation in &operations {
-                let before = spans::Standing::of(&axes);
-                act(&mut axes, &mut prices, operation)?;
+        let step = program.step();
+        for operation in &operations {
+            let before = keep.axes_of(step).then(|| spans::Standing::of(&axes));
+            act(&mut axes, &mut prices, operation)?;
+            if let Some(before) = before {
                 before.until(step, &axes, &mut spans);
-            }
-        } else if goes(nth) {
-            for operation in &operations {
-                act(&mut axes, &mut prices, operation)?;
             }
         }
         if !goes_on {
             break;
         }
-        tell(Passed {
-            epoch,
-            load_ns: greatest(&loads, &slowness),
-            clock_ns: axes.makespan(),
-        });
         if keep.traffic {
             traffic.push(sent);
         }
@@ -273,14 +222,6 @@ fn go_through(
         spent_ns: axes.spent,
         clocks_ns: axes.clocks,
     })
-}
-
-/// What the rank takes that computes longest, on all levels.
-fn greatest(loads: &[Vec<f64>], slowness: &[f64]) -> f64 {
-    let of_rank = |(rank, slowness): (usize, &f64)| {
-        slowness * loads.iter().map(|level| level[rank]).sum::<f64>()
-    };
-    slowness.iter().enumerate().map(of_rank).fold(0.0, f64::max)
 }
 
 fn add_pairs(operation: &Operation, pairs: &mut BTreeMap<(u32, u32), Sent>) {

@@ -1,4 +1,4 @@
-//! What is kept of a run beside its outcome, and runs that stand for others: samples of epochs, replicas.
+//! What is kept of a run beside its outcome, and replicas.
 
 mod common;
 
@@ -10,60 +10,12 @@ use colltune_emulate::clock::Timer;
 use colltune_emulate::cost::NoiseCosts;
 use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;
-use colltune_emulate::outcome::Outcome;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
 use colltune_emulate::program::Phase;
-use colltune_emulate::run::{Epochs, Keep, Scenario, replicas, run, sampled};
+use colltune_emulate::run::{Keep, Scenario, replicas, run};
 use colltune_emulate::whatif;
 use common::{SPHERE, a_machine, plain_costs, scenario, sphere, words};
-
-#[test]
-fn a_sample_of_all_epochs_is_the_whole_run_and_one_of_half_of_them_is_near_it() {
-    let line = SPHERE.replace("--refine_freq 2", "--refine_freq 4");
-    let settings = settings(&words(&format!("{line} --num_tsteps 40")), 8, 8).unwrap();
-    let (costs, machine) = (plain_costs(&settings), a_machine(2));
-    for noisy in [false, true] {
-        let noise = noisy.then_some(Noise {
-            costs: NoiseCosts {
-                block_cv: 0.1,
-                step_cv: 0.1,
-                ..NoiseCosts::default()
-            },
-            seed: 3,
-        });
-        let scenario = Scenario {
-            noise,
-            ..scenario(&settings, 8, &costs, &machine)
-        };
-        let whole_s = run(&scenario, Keep::SUMS).unwrap().outcome.total_s;
-        let sample = |epochs| sampled(&scenario, epochs, Keep::SUMS).unwrap();
-        let all = sample(Epochs::Share(1.0));
-        let outcome = &all.emulated.outcome;
-        assert_eq!((outcome.total_s, all.error_s), (whole_s, Some(0.0)));
-        let n = all.n_epochs;
-        assert!(n > 4 && all.n_sampled == n, "{n} {}", all.n_sampled);
-        let half = sample(Epochs::Share(0.5));
-        let error_s = half.error_s.expect("several epochs");
-        assert!(half.n_sampled <= n.div_ceil(2) && error_s > 0.0);
-        let of_half = &half.emulated.outcome;
-        println!("{} +- {} of {whole_s}", of_half.total_s, error_s);
-        assert!((of_half.total_s / whole_s - 1.0).abs() < 0.1);
-        assert_ne!(of_half.total_s, whole_s, "some epochs were left out");
-        // Counted, not sampled.
-        assert_eq!(of_half.messages, outcome.messages);
-        assert_eq!(of_half.moved_blocks, outcome.moved_blocks);
-        let spent = |outcome: &Outcome| outcome.phases_s.iter().map(|(_, s)| s).sum::<f64>();
-        assert!((spent(of_half) / spent(outcome) - 1.0).abs() < 0.1);
-        assert_eq!(sample(Epochs::Number(n)).emulated.outcome, *outcome);
-        assert_eq!(sample(Epochs::Number(3)).n_sampled, 3);
-        assert_eq!(
-            sample(Epochs::Number(1)).error_s,
-            None,
-            "it says nothing of others"
-        );
-    }
-}
 
 /// A clock on which everything takes as long.
 fn half_a_second(work: &mut dyn FnMut()) -> f64 {

@@ -7,7 +7,7 @@ use colltune_amr::settings::Settings;
 use colltune_emulate::cost::Costs;
 use colltune_emulate::mesh::{Shock, settings};
 use colltune_emulate::program::{Given, History, Program};
-use colltune_emulate::run::{Epochs, Keep, Scenario, run, sampled};
+use colltune_emulate::run::{Keep, Scenario, run};
 use common::{a_machine, plain_costs, scenario, words};
 
 const BLAST: &str = "--physics euler --problem sedov --boundary periodic --domain -1 -1 -1 1 1 1 --sedov_energy .01 \
@@ -83,50 +83,4 @@ fn blocks_in_the_shock_cost_more_where_the_costs_follow_it() {
     let refused = run(&scenario(&settings, N_RANKS, &costs, &machine), Keep::SUMS);
     let error = refused.err().expect("no cells, no shock").to_string();
     assert!(error.contains("shell:DECK"), "{error}");
-}
-
-#[test]
-fn a_sample_of_a_blasts_epochs_finds_them_all_and_counts_every_message() {
-    let (settings, machine) = (blast(""), a_machine(2));
-    let shock = Shock::new(&settings).expect("a shock");
-    let costs = plain_costs(&settings);
-    let scenario = Scenario {
-        history: History::Shock(&shock),
-        ..scenario(&settings, N_RANKS, &costs, &machine)
-    };
-    let sample = |epochs| sampled(&scenario, epochs, Keep::SUMS).expect("a sample");
-    let (whole, one) = (sample(Epochs::All), sample(Epochs::Number(1)));
-    assert!(whole.n_epochs > 1);
-    assert_eq!((one.n_sampled, one.n_epochs), (1, whole.n_epochs));
-    let [all, of_one] = [&whole, &one].map(|sampled| &sampled.emulated.outcome);
-    assert_eq!(of_one.messages, all.messages);
-    assert_eq!(of_one.moved_blocks, all.moved_blocks);
-    let n = whole.n_epochs;
-    assert_eq!(sample(Epochs::Number(n)).emulated.outcome, *all);
-    // The mesh grows, and half of it says what the rest takes.
-    let half = sample(Epochs::Share(0.5)).emulated.outcome.total_s;
-    println!("{half} of {}", all.total_s);
-    assert!(
-        (half / all.total_s - 1.0).abs() < 0.03,
-        "{half} {}",
-        all.total_s
-    );
-}
-
-#[test]
-fn steps_that_pass_without_their_operations_leave_the_same_mesh_on_the_same_ranks() {
-    for more in ["", "--cost shock --weigh measured"] {
-        let settings = blast(more);
-        let shock = Shock::new(&settings).expect("a shock");
-        let costs = plain_costs(&settings);
-        let program = || program(&settings, &costs, &shock);
-        let (mut listed, mut passed) = (program(), program());
-        while listed.next_step(&mut |_| {}).expect("a step") {
-            assert!(passed.pass_step().expect("a step"));
-            assert_eq!(listed.n_epochs(), passed.n_epochs());
-            assert_eq!(listed.mesh().leaves(), passed.mesh().leaves());
-            assert_eq!(listed.mesh().owners(), passed.mesh().owners());
-        }
-        assert!(!passed.pass_step().expect("the end"));
-    }
 }

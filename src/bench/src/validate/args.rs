@@ -41,12 +41,10 @@ no model can be expected to come nearer. `counts` says whether messages and byte
 rank and kind are equal. `alone` is what the emulated total changes with `--network axes`. Each
 row counts as validated within 12 %, all within 5 % on the average; on the test cluster within
 25 % and 12 %. Emulated runs have the noise of the fitted one, and are the middle of five.
-`sampled` is what it changes where only every other epoch, from one change of the mesh to the
-next, is gone through. `--row` runs what a row of the validation prescribes: V1 all decks under
-all policies on 2 ranks, V2 on the test cluster's 8, V3 on 4 of them (2 nodes x 2, which costs are
-fitted on, and 4 nodes x 1), V4 LPT over contiguous, V8 strong scaling; V5 (counts), V6 (phases)
-and V9 (other fidelities, `sampled` among them) are judged in every run, and V7, pairs of a policy
-and an allreduce, by the benches `levers-*`.
+`--row` runs what a row of the validation prescribes: V1 all decks under all policies on 2 ranks,
+V2 on the test cluster's 8, V3 on 4 of them (2 nodes x 2, which costs are fitted on, and 4 nodes
+x 1), V4 LPT over contiguous, V8 strong scaling; V5 (counts), V6 (phases) and V9 (`alone`) are
+judged in every run, and V7, pairs of a policy and an allreduce, by the benches `levers-*`.
 A row's findings go to emulate-validate-ROW.json, which `colltune-bench evidence` shows; those
 of a run without a row to emulate-validate.json.
 

@@ -11,7 +11,7 @@ use colltune_emulate::noise::Noise;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
 use colltune_emulate::program::{History, Phase, needs_cells};
-use colltune_emulate::run::{Emulated, Epochs, Keep, Scenario, replicas, run, sampled};
+use colltune_emulate::run::{Emulated, Keep, Scenario, replicas, run};
 use colltune_statistics::median;
 use serde::Serialize;
 
@@ -40,18 +40,6 @@ pub struct Row {
     pub phases: Vec<PhaseRow>,
     /// By how much the total changes, as a share, with messages that each travel alone.
     pub alone: f64,
-    /// The same where only some epochs are gone through.
-    pub sampled: Sampling,
-}
-
-/// A sample of epochs beside all.
-#[derive(Serialize)]
-pub struct Sampling {
-    pub change: f64,
-    /// As a share of the total, too.
-    pub standard_error: Option<f64>,
-    pub n_sampled: usize,
-    pub n_epochs: usize,
 }
 
 #[derive(Serialize)]
@@ -133,12 +121,10 @@ pub fn compare(
         ..scenario
     };
     let emulated = run(&scenario, Keep::TRAFFIC)?;
-    let whole_s = emulated.outcome.total_s;
     let alone = Scenario {
         network: Network::Axes,
         ..scenario.clone()
     };
-    let sample = sampled(&scenario, Epochs::Share(SAMPLED), Keep::SUMS)?;
     let totals: Vec<f64> = samples.iter().map(|sample| sample.total).collect();
     let middle = median(&totals);
     let (least, most) = totals
@@ -158,19 +144,10 @@ pub fn compare(
         counts_differ,
         n_counts,
         phases: phases(samples, &emulated, middle),
-        alone: total_s(&alone)? / whole_s - 1.0,
-        sampled: Sampling {
-            change: sample.emulated.outcome.total_s / whole_s - 1.0,
-            standard_error: sample.error_s.map(|error_s| error_s / whole_s),
-            n_sampled: sample.n_sampled,
-            n_epochs: sample.n_epochs,
-        },
+        alone: total_s(&alone)? / predicted - 1.0,
         measured_s: totals,
     })
 }
-
-/// This share of the epochs stands for all.
-const SAMPLED: f64 = 0.5;
 
 /// As often is a run emulated, each time with other noise.
 const REPLICAS: u64 = 5;

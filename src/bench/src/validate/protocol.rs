@@ -36,7 +36,7 @@ const ON_NODE: Protocol = Protocol {
     ranks_per_node: &[],
 };
 
-/// V5 (counts), V6 (phases) and V9 (other fidelities) are judged in every run; here in those of V1. V7, pairs of a policy
+/// V5 (counts), V6 (phases) and V9 (messages alone) are judged in every run; here in those of V1. V7, pairs of a policy
 /// and an allreduce, are the benches `levers-*`.
 pub(super) const PROTOCOLS: [Protocol; 8] = [
     ON_NODE,

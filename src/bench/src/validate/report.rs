@@ -145,7 +145,7 @@ impl Report {
             let what = format!("mean of phases within {}", percent(PHASES));
             validated.push(Claim::at_most("V6", what, error, PHASES));
         }
-        validated.extend(other_fidelities(&rows));
+        validated.push(other_fidelity(&rows));
         if let Some(holds) = order_holds(&rows) {
             let what = "order of policies that differ beyond their noise";
             validated.push(Claim::of_order(name, what, holds));
@@ -185,17 +185,12 @@ impl Report {
     }
 }
 
-/// By how much other fidelities change a total, at most.
-fn other_fidelities(rows: &[Row]) -> [Claim; 2] {
-    let claim = |way: &str, change: fn(&Row) -> f64| {
-        let what = format!("{way} change no total by more than {}", percent(FIDELITY));
-        let most = largest(rows.iter().map(change));
-        Claim::at_most("V9", what, most, FIDELITY)
-    };
-    [
-        claim("messages alone", |row| row.alone),
-        claim("sampled epochs", |row| row.sampled.change),
-    ]
+/// By how much messages that each travel alone change a total, at most.
+fn other_fidelity(rows: &[Row]) -> Claim {
+    let limit = percent(FIDELITY);
+    let what = format!("messages alone change no total by more than {limit}");
+    let most = largest(rows.iter().map(|row| row.alone));
+    Claim::at_most("V9", what, most, FIDELITY)
 }
 
 /// What was typed, but for the program's folder.
@@ -294,12 +289,6 @@ impl Report {
                 phase("collective"),
                 phase("rest"),
                 change(row.alone),
-                format!(
-                    "{} ({} of {})",
-                    change(row.sampled.change),
-                    row.sampled.n_sampled,
-                    row.sampled.n_epochs
-                ),
             ]
         });
         let header = [
@@ -316,7 +305,6 @@ impl Report {
             "collective s",
             "rest s",
             "alone %",
-            "sampled %",
         ];
         let mut text = format!(
             "{}; machine {} ({})\n",
@@ -355,7 +343,6 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validate::compare::Sampling;
 
     fn row(deck: &str, measured: f64, noise: f64, emulated_s: f64) -> Row {
         Row {
@@ -370,31 +357,18 @@ mod tests {
             n_counts: 0,
             phases: Vec::new(),
             alone: 0.0,
-            sampled: Sampling {
-                change: 0.0,
-                standard_error: Some(0.0),
-                n_sampled: 1,
-                n_epochs: 2,
-            },
         }
     }
 
     #[test]
-    fn every_fidelity_is_judged_the_sample_of_epochs_too() {
-        let alike = || row("a", 1.0, 0.0, 1.0);
-        let holds = |rows: &[Row]| other_fidelities(rows).map(|claim| claim.holds);
-        assert_eq!(holds(&[alike()]), [true; 2]);
-        for off in [0.03, -0.03] {
-            for nth in 0..2 {
-                let mut row = alike();
-                match nth {
-                    0 => row.alone = off,
-                    _ => row.sampled.change = off,
-                }
-                let expected = [0, 1].map(|other| other != nth);
-                assert_eq!(holds(&[alike(), row]), expected);
-            }
-        }
+    fn a_total_that_changes_with_messages_alone_is_seen() {
+        let off = |alone| Row {
+            alone,
+            ..row("a", 1.0, 0.0, 1.0)
+        };
+        let holds = |alone| other_fidelity(&[off(0.0), off(alone)]).holds;
+        assert!(holds(0.0) && holds(0.01));
+        assert!(!holds(0.03) && !holds(-0.03));
     }
 
     #[test]

@@ -57,7 +57,6 @@ pub struct Program<'a> {
     signal_known: bool,
     step: u64,
     n_steps: u64,
-    n_epochs: u64,
 }
 
 /// What stays the same while mesh and owners do.
@@ -158,7 +157,6 @@ impl<'a> Program<'a> {
             signal_known: false,
             step: 0,
             n_steps,
-            n_epochs: 0,
         };
         let leaves = program.leaves_of(1);
         program.run.start(leaves.as_deref(), &mut |_| {})?;
@@ -178,11 +176,6 @@ impl<'a> Program<'a> {
         self.step
     }
 
-    /// How often mesh or owners have changed.
-    pub fn n_epochs(&self) -> u64 {
-        self.n_epochs
-    }
-
     /// What each rank computes in a step of this mesh, by level; nanoseconds.
     pub fn loads(&self) -> Vec<Vec<f64>> {
         let depth = usize::from(self.settings.grid.depth);
@@ -199,8 +192,13 @@ impl<'a> Program<'a> {
     ///
     /// Errors: a policy's; `Mesh` where objects and recording part; more ranks than blocks.
     pub fn next_step(&mut self, act: &mut dyn FnMut(&Operation)) -> Result<bool, EmulateError> {
-        if !self.begin_step() {
+        if self.step >= self.n_steps {
             return Ok(false);
+        }
+        self.step += 1;
+        if self.settings.cost == CostModel::Shock && self.step > 1 {
+            // The shock moves on where the mesh does not.
+            self.weigh(self.step);
         }
         if self.telemetry_due {
             act(&self.call(Meeting::Agree, 4));
@@ -220,7 +218,7 @@ impl<'a> Program<'a> {
             time_ns: self.costs.phases.step_ns,
         });
         let mut out = Vec::new();
-        self.end_step(Some(&mut out))?;
+        self.end_step(&mut out)?;
         out.iter().for_each(&mut act);
         self.telemetry_due = self.settings.options.telemetry.is_some()
             && self.step.is_multiple_of(steps_between_writes(
@@ -230,29 +228,6 @@ impl<'a> Program<'a> {
                 n_rounds,
             ));
         Ok(true)
-    }
-
-    /// Lets the next step pass without its operations: mesh and owners go on as with them. False at the end.
-    ///
-    /// Errors: those of [`Program::next_step`].
-    pub fn pass_step(&mut self) -> Result<bool, EmulateError> {
-        if !self.begin_step() {
-            return Ok(false);
-        }
-        self.end_step(None)?;
-        Ok(true)
-    }
-
-    fn begin_step(&mut self) -> bool {
-        if self.step >= self.n_steps {
-            return false;
-        }
-        self.step += 1;
-        if self.settings.cost == CostModel::Shock && self.step > 1 {
-            // The shock moves on where the mesh does not.
-            self.weigh(self.step);
-        }
-        true
     }
 
     fn sweeps(&self) -> &Sweeps {
@@ -297,18 +272,16 @@ impl<'a> Program<'a> {
         Arc::new(sums)
     }
 
-    /// What follows the stages, into `out` if it is wanted; the epoch of the next step is made where the mesh changed.
-    fn end_step(&mut self, mut out: Option<&mut Vec<Operation>>) -> Result<(), EmulateError> {
+    /// What follows the stages, into `out`; the epoch of the next step is made where the mesh changed.
+    fn end_step(&mut self, out: &mut Vec<Operation>) -> Result<(), EmulateError> {
         let refines = self.run.refines_after(self.step);
         let weighs = refines || self.settings.trigger.is_some();
         if weighs && self.run.balancer.measures() {
-            if let Some(out) = &mut out {
-                out.push(self.refinement.told(&self.run.mesh, 8));
-            }
+            out.push(self.refinement.told(&self.run.mesh, 8));
             let costs = self.observed();
             self.run.balancer.observe(&costs)?;
         }
-        if refines && let Some(out) = &mut out {
+        if refines {
             self.refinement.asked(&self.run.mesh, self.sweeps(), out);
         }
         let leaves = match refines {
@@ -322,16 +295,11 @@ impl<'a> Program<'a> {
                 use colltune_amr::run::Event::{Adapted, Migrated};
                 adapted |= matches!(event, Adapted { .. });
                 changed |= matches!(event, Adapted { .. } | Migrated { .. });
-                if let Some(out) = &mut out {
-                    refinement.follow(event, out);
-                }
+                refinement.follow(event, out);
             })?;
         self.signal_known = !adapted;
-        if let Some(out) = out {
-            self.step_times(refines, out);
-        }
+        self.step_times(refines, out);
         if changed {
-            self.n_epochs += 1;
             self.connect()?;
         }
         Ok(())

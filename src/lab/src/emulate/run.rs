@@ -17,7 +17,7 @@ use colltune_emulate::mesh::settings;
 use colltune_emulate::noise::Noise;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
-use colltune_emulate::run::{Emulated, Epochs, Keep, Sampled, Scenario, replicas, sampled};
+use colltune_emulate::run::{Emulated, Keep, Scenario, replicas, run as emulate};
 
 use super::given;
 use super::placing::Placing;
@@ -105,7 +105,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 /// The run in the middle of all replicas, with what pictures show of it.
 fn typical(args: &Args, scenario: &Scenario) -> Result<(Run, Emulated), EmulateError> {
-    let once = |scenario: &Scenario, keep: Keep| sampled(scenario, args.epochs, keep);
     let drawn = Keep {
         pairs: args.out.is_some(),
         steps: args.axes,
@@ -116,8 +115,8 @@ fn typical(args: &Args, scenario: &Scenario) -> Result<(Run, Emulated), EmulateE
         1 => drawn,
         _ => Keep::SUMS,
     };
-    let total_s = |sampled: &Sampled| sampled.emulated.outcome.total_s;
-    let mut all = replicas(scenario, args.replicas, |one| once(one, keep), total_s)?;
+    let total_s = |emulated: &Emulated| emulated.outcome.total_s;
+    let mut all = replicas(scenario, args.replicas, |one| emulate(one, keep), total_s)?;
     let (min_s, max_s) = (total_s(&all[0].1), total_s(&all[all.len() - 1].1));
     let (noise, mut found) = all.swap_remove(all.len() / 2);
     if keep != drawn {
@@ -125,24 +124,18 @@ fn typical(args: &Args, scenario: &Scenario) -> Result<(Run, Emulated), EmulateE
             noise,
             ..scenario.clone()
         };
-        found = once(&middle, drawn)?;
+        found = emulate(&middle, drawn)?;
     }
-    let sample = (args.epochs != Epochs::All).then_some(report::Sample {
-        n_sampled: found.n_sampled,
-        n_epochs: found.n_epochs,
-        standard_error_s: found.error_s,
-    });
     let run = Run {
-        outcome: found.emulated.outcome.clone(),
+        outcome: found.outcome.clone(),
         replicas: Replicas {
             n: args.replicas,
             seed: noise.map(|noise| noise.seed),
             min_s,
             max_s,
         },
-        sample,
     };
-    Ok((run, found.emulated))
+    Ok((run, found))
 }
 
 #[derive(clap::Args, Debug)]
@@ -207,10 +200,6 @@ pub struct Args {
     /// Seed of the noise
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Go through so many epochs alone, from one change of the mesh or the owners to the next; the total gets a
-    /// standard error
-    #[arg(long, value_name = "N", default_value = "all", value_parser = epochs)]
-    epochs: Epochs,
     /// Emulate so many times, each with other noise; the run in the middle is told, and the least and greatest total
     #[arg(
         long,
@@ -221,7 +210,7 @@ pub struct Args {
     )]
     replicas: u64,
     /// Draw what every rank does in these steps, as in 3 or 3-4, counted from 1
-    #[arg(long, value_name = "STEPS", value_parser = steps, requires = "out", conflicts_with = "epochs")]
+    #[arg(long, value_name = "STEPS", value_parser = steps, requires = "out")]
     axes: Option<(u64, u64)>,
     /// Write emulate.json, emulate.csv and pictures into this folder
     #[arg(long, value_name = "DIR")]
@@ -232,14 +221,6 @@ pub struct Args {
     /// More options of the mini-app
     #[arg(last = true, value_name = "OPTIONS")]
     more: Vec<String>,
-}
-
-fn epochs(text: &str) -> Result<Epochs, String> {
-    match (text, text.parse()) {
-        ("all", _) => Ok(Epochs::All),
-        (_, Ok(n)) if n > 0 => Ok(Epochs::Number(n)),
-        _ => Err("`all`, or a number of at least 1, is needed".to_owned()),
-    }
 }
 
 fn steps(text: &str) -> Result<(u64, u64), String> {

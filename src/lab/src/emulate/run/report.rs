@@ -37,9 +37,6 @@ pub(super) struct Run {
     #[serde(flatten)]
     pub(super) outcome: Outcome,
     pub(super) replicas: Replicas,
-    /// Where only some epochs were gone through.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) sample: Option<Sample>,
 }
 
 /// Totals of all replicas.
@@ -51,14 +48,6 @@ pub(super) struct Replicas {
     /// The least and the greatest total.
     pub(super) min_s: f64,
     pub(super) max_s: f64,
-}
-
-#[derive(Serialize)]
-pub(super) struct Sample {
-    pub(super) n_sampled: usize,
-    pub(super) n_epochs: usize,
-    /// Of the total.
-    pub(super) standard_error_s: Option<f64>,
 }
 
 /// One number of one run.
@@ -78,9 +67,7 @@ impl Report<'_> {
     pub(super) fn in_csv(&self) -> anyhow::Result<String> {
         let source = self.source;
         let values = self.runs.iter().flat_map(|run| {
-            let Run {
-                outcome, replicas, ..
-            } = run;
+            let Run { outcome, replicas } = run;
             let phases = outcome.phases_s.iter();
             let phases = phases.map(|(name, seconds)| (format!("{name}_s"), *seconds));
             let sums = [
@@ -98,13 +85,9 @@ impl Report<'_> {
                 ("messages_remote", outcome.messages.remote as f64),
                 ("moved_blocks", outcome.moved_blocks as f64),
             ];
-            let error = run
-                .sample
-                .as_ref()
-                .and_then(|sample| sample.standard_error_s);
-            let error = error.map(|error_s| ("standard_error_s", error_s));
-            let sums = sums.into_iter().chain(error);
-            let sums = sums.map(|(what, value)| (what.to_owned(), value));
+            let sums = sums
+                .into_iter()
+                .map(|(what, value)| (what.to_owned(), value));
             sums.chain(phases).map(move |(what, value)| Value {
                 policy: &outcome.policy,
                 collective: &outcome.collective,
@@ -126,13 +109,7 @@ impl Report<'_> {
         let Some(first) = self.runs.first() else {
             return text;
         };
-        let (replicas, sample) = (first.replicas.n > 1, &first.sample);
-        if let Some(sample) = sample {
-            text += &format!(
-                "{} of {} epochs gone through\n",
-                sample.n_sampled, sample.n_epochs
-            );
-        }
+        let replicas = first.replicas.n > 1;
         if replicas {
             text += &format!(
                 "{} replicas with other noise: the one in the middle\n",
@@ -143,7 +120,6 @@ impl Report<'_> {
         let header: Vec<&str> = ["policy", "total s"]
             .into_iter()
             .chain(replicas.then_some(["min s", "max s"]).into_iter().flatten())
-            .chain(sample.is_some().then_some("error s"))
             .chain(["max/mean", "lbr %", "wait %"])
             .chain(names)
             .chain(["remote", "moved", "meas/regr/sim %"])
@@ -155,8 +131,6 @@ impl Report<'_> {
             if replicas {
                 row.extend([run.replicas.min_s, run.replicas.max_s].map(seconds));
             }
-            let errors = run.sample.iter().map(|sample| sample.standard_error_s);
-            row.extend(errors.map(|error_s| error_s.map_or("-".to_owned(), seconds)));
             row.push(format!("{:.3}", outcome.makespan_over_mean));
             row.push(format!("{:.1}", outcome.lbr));
             row.push(format!("{:.1}", 100.0 * outcome.sync_share));
@@ -221,7 +195,6 @@ mod tests {
                     min_s: 0.0,
                     max_s: 0.0,
                 },
-                sample: None,
             }],
         }
     }
