@@ -19,7 +19,6 @@ use colltune_placement::{PlacementError, Policy, Problem, place};
 use serde::Serialize;
 
 use self::figure::figure;
-pub use self::figure::{CPLX_AXIS, cplx_share};
 use self::row::{Flat, Row, Time, in_columns, messages, proof};
 use super::ranks::RankArgs;
 use super::scene::{Scene, SceneArgs, needs_mesh};

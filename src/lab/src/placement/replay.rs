@@ -6,7 +6,6 @@
 //! ```
 
 mod args;
-mod figure;
 mod follow;
 
 use anyhow::{Context, bail};
@@ -15,15 +14,13 @@ use serde::Serialize;
 
 pub use self::args::Args;
 use self::args::Foresight;
-use self::figure::figure;
 use self::follow::{Ranks, Run, follow};
 use super::recorded::{Recording, read};
 use super::scene::needs_mesh;
-use crate::plot::svg;
 use colltune_output::progress;
 use colltune_output::{print, table, write};
 
-/// Places every step with every policy, writes the files, and prints the totals.
+/// Places every step with every policy, writes the file, and prints the totals.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let recording = read(&args.recording, args.scene.dimensions)?;
     let runs = replay(args, &recording)?;
@@ -38,7 +35,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let json = serde_json::to_string_pretty(&report).context("write JSON")? + "\n";
     write(&args.out, "placement-replay.json", &json)?;
-    write(&args.out, "placement-replay.svg", &svg(&figure(&runs))?)?;
     print(&if args.json { json } else { in_columns(&runs) })
 }
 

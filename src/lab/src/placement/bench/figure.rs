@@ -55,10 +55,10 @@ pub fn figure(rows: &[Row]) -> Figure {
 }
 
 /// What the axis of X says.
-pub const CPLX_AXIS: &str = "X of cplx:X (% of the ranks)";
+const CPLX_AXIS: &str = "X of cplx:X (% of the ranks)";
 
 /// The X of the policy `cplx:X`.
-pub fn cplx_share(policy: &str) -> Option<f64> {
+fn cplx_share(policy: &str) -> Option<f64> {
     policy.strip_prefix("cplx:")?.parse().ok()
 }
 

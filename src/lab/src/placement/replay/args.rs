@@ -42,7 +42,7 @@ Makespans are times: loads over the speeds of their ranks. What blocks need of -
 the column memory, or --bytes-per-block; blocks that fit on no rank, or not all together, are an
 error.
 Costs are carried through refinement as --inherit says; with nothing known all blocks cost the same.
-Files: placement-replay.json and .svg in the folder of --out.")]
+File: placement-replay.json in the folder of --out.")]
 pub struct Args {
     /// A CSV file, a Parquet file, or a folder of telemetry
     #[arg(value_name = "RECORDING")]
@@ -93,7 +93,7 @@ pub struct Args {
     pub ranks_are: RankArgs,
     #[command(flatten)]
     pub memory: MemoryArgs,
-    /// Where the files go
+    /// Where the file goes
     #[arg(long, value_name = "DIR", default_value = "placement-results")]
     pub out: PathBuf,
     /// Print the JSON instead of the table

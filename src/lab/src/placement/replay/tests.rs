@@ -158,41 +158,6 @@ fn a_policy_that_looks_at_the_mesh_asks_for_coordinates() {
     );
 }
 
-#[test]
-fn the_picture_shows_what_each_x_of_cplx_buys_and_costs() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = recorded(folder.path());
-    let words = [file.to_str().unwrap(), "--ranks", "3"];
-    let args = parsed(&words);
-    let runs = replay(&args, &read(&file, 3).unwrap()).unwrap();
-    let drawn = figure(&runs);
-    let [by_step, of_cplx] = &drawn.bands[..] else {
-        panic!("{} bands", drawn.bands.len());
-    };
-    for panel in &of_cplx.panels {
-        let [line] = &panel.lines[..] else {
-            panic!("{}", panel.title);
-        };
-        let x: Vec<f64> = line.points.iter().map(|point| point.0).collect();
-        assert_eq!(x, [0.0, 25.0, 50.0, 75.0, 100.0], "{}", panel.title);
-    }
-    // Each of the lines above has another colour.
-    assert_eq!(by_step.panels[0].lines.len(), runs.len() - 2);
-    let makespans: Vec<f64> = of_cplx.panels[0].lines[0]
-        .points
-        .iter()
-        .map(|p| p.1)
-        .collect();
-    let of = |policy: &str| runs.iter().find(|run| run.policy == policy).unwrap();
-    let expected = of("cplx:0").totals.makespan / of("cplx:0").totals.bound;
-    assert!((makespans[0] - expected).abs() < 1e-12, "{makespans:?}");
-    assert!(makespans[4] < makespans[0], "{makespans:?}");
-    // Without several of them there is nothing to trade.
-    let words = [&words[..], &["--policies", "lpt,cplx:50"]].concat();
-    let few = replay(&parsed(&words), &read(&file, 3).unwrap()).unwrap();
-    assert_eq!(figure(&few).bands.len(), 1);
-}
-
 /// Eight blocks; the first is refined into eight in step 2. All cost the same, but those of the
 /// second half of the domain twice as much.
 fn refined(folder: &std::path::Path) -> PathBuf {
