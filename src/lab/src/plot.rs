@@ -1,6 +1,5 @@
-//! Plots of lines, bars and time axes, as SVG. All look alike: see [`style`].
+//! Plots of lines and bars, as SVG. All look alike: see [`style`].
 
-mod gantt;
 mod style;
 
 use anyhow::anyhow;
@@ -10,7 +9,6 @@ use plotters::coord::ranged1d::{AsRangedCoord, DefaultFormatting, KeyPointHint, 
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-pub use gantt::{Part, Row, gantt};
 use style::Mark;
 
 /// A picture: a title, and bands of panels below each other.

@@ -70,8 +70,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                     steps.1,
                     run.outcome.steps
                 );
-                let axes = pictures::axes(name, &machine, args.ranks, steps, &kept.spans)?;
-                files.push(axes);
                 files.push(timeline::of_run(name, &machine, args.ranks, &kept.spans)?);
             }
         }
@@ -103,7 +101,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     print(&if args.json { json } else { report.in_columns() })
 }
 
-/// The run in the middle of all replicas, with what pictures show of it.
+/// The run in the middle of all replicas, with what its files show of it.
 fn typical(args: &Args, scenario: &Scenario) -> Result<(Run, Emulated), EmulateError> {
     let drawn = Keep {
         pairs: args.out.is_some(),
@@ -159,8 +157,8 @@ collectives `meas/regr/sim` says which shares have prices that were measured, th
 predicts, and that were simulated (family node, where it was not measured, by a formula and the
 schedule between nodes). What the machine's numbers are (measured or assumed) stands in the first
 line and in every file. `--out` writes JSON, CSV, phases by policy, and who sends how much to
-whom; with `--axes` what every rank does in those steps as well, as a picture and as a file for
-Perfetto and the Firefox profiler.")]
+whom; with `--axes` what every rank does in those steps as well, as a file for Perfetto and the
+Firefox profiler.")]
 pub struct Args {
     /// A folder of telemetry with blocks, a deck of the mini-app whose objects decide, a blast (--problem sedov) whose
     /// exact shock does, from where its energy is at first until --time in --num_tsteps steps, or a random octree that
@@ -209,7 +207,7 @@ pub struct Args {
         value_parser = clap::value_parser!(u64).range(1..=1000)
     )]
     replicas: u64,
-    /// Draw what every rank does in these steps, as in 3 or 3-4, counted from 1
+    /// Write what every rank does in these steps, as in 3 or 3-4, counted from 1
     #[arg(long, value_name = "STEPS", value_parser = steps, requires = "out")]
     axes: Option<(u64, u64)>,
     /// Write emulate.json, emulate.csv and pictures into this folder
