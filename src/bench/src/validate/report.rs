@@ -201,7 +201,7 @@ fn command_line() -> String {
     };
     let words = std::env::args_os().skip(1);
     let words = words.map(|word| quoted(word.to_string_lossy().into_owned()));
-    std::iter::once("colltune".to_owned())
+    std::iter::once("colltune-bench".to_owned())
         .chain(words)
         .collect::<Vec<_>>()
         .join(" ")
