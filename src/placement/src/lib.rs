@@ -3,7 +3,7 @@
 //! Modules stand in the order in which data flows: a mesh is ordered along a [`curve`], what is to
 //! be placed becomes a [`problem`], a [`policy`] chooses the owners, and [`certificate`] judges them
 //! without knowing which policy chose them. [`generate`] makes seeded problems for tests and benchmarks,
-//! [`published`] and [`optimum`] are what they are compared with.
+//! [`published`] has what policies are compared with.
 //!
 //! ```
 //! use colltune_placement::{Policy, Problem, certify, place};
@@ -40,7 +40,6 @@ pub mod migrate;
 pub mod balancer;
 
 pub mod generate;
-pub mod optimum;
 pub mod published;
 
 pub use balancer::{Balanced, Balancer, Loads, Prices, Proposal};

@@ -6,9 +6,7 @@
 mod costs;
 mod octree;
 mod random;
-mod small;
 
 pub use costs::{Distribution, costs};
 pub use octree::{Octree, octree};
 pub use random::Random;
-pub use small::{Small, Stratum, small};
