@@ -49,7 +49,7 @@ fn policies_that_weigh_messages_and_break_even_run_and_change_no_bit() {
     for more in [
         "--placement model --balance_when every:2",
         "--placement cplx:auto --balance_when mesh-change",
-        "--placement hierarchical:lpt --balance_when every:3",
+        "--placement grouplb --balance_when every:3",
         "--placement lpt-swap --balance_when break-even",
         "--placement rcb --balance_when break-even",
     ] {
@@ -82,7 +82,7 @@ fn what_lacks_message_times_or_costs_is_refused_with_the_way_out() {
         let options = options::parse(words).expect("a line");
         Settings::new(options, 2).err().expect("a refusal").text
     };
-    for placement in ["model", "cplx:auto", "hierarchical:model"] {
+    for placement in ["model", "cplx:auto"] {
         let line = format!("--placement {placement}");
         assert!(refused(&line).contains("--machine FILE"), "{line}");
         let line = format!("{line} --machine calibration.toml");

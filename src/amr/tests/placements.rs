@@ -46,7 +46,6 @@ fn policies() -> Vec<Policy> {
     let name = |name: &str| match name {
         "cplx" => "cplx:50".to_owned(),
         "published" => "published:cplx:50".to_owned(),
-        "hierarchical" => "hierarchical:contiguous-optimal".to_owned(),
         name => name.to_owned(),
     };
     rows.map(|row| name(row.name).parse().unwrap()).collect()
@@ -226,23 +225,21 @@ fn ranks_that_are_dealt_to_nodes_in_turn_get_what_those_in_order_get() {
             .map(|&rank| dealt.ranks[rank as usize])
             .collect()
     };
-    for name in ["hierarchical:lpt", "grouplb"] {
-        let policy: Policy = name.parse().unwrap();
-        assert!(library::asks_for_nodes(&policy), "{name}");
-        let mut place = |owners: Vec<u32>, topology: &Topology| {
-            mesh.place_on(owners);
-            let question = Question {
-                mesh: &mesh,
-                costs: &costs,
-                n_ranks: 12,
-            };
-            let told = library::Told {
-                topology: Some(topology),
-                speeds: None,
-            };
-            library::owners_told(&policy, question, SHAPE, told).unwrap()
+    let policy: Policy = "grouplb".parse().unwrap();
+    assert!(library::asks_for_nodes(&policy));
+    let mut place = |owners: Vec<u32>, topology: &Topology| {
+        mesh.place_on(owners);
+        let question = Question {
+            mesh: &mesh,
+            costs: &costs,
+            n_ranks: 12,
         };
-        let expected = renamed(&place(present.clone(), &in_order));
-        assert_eq!(place(renamed(&present), &dealt), expected, "{name}");
-    }
+        let told = library::Told {
+            topology: Some(topology),
+            speeds: None,
+        };
+        library::owners_told(&policy, question, SHAPE, told).unwrap()
+    };
+    let expected = renamed(&place(present.clone(), &in_order));
+    assert_eq!(place(renamed(&present), &dealt), expected);
 }

@@ -25,24 +25,15 @@ pub fn octants(mesh: &Mesh) -> (u8, Vec<Octant>) {
     (root_level, leaves.collect())
 }
 
-/// Whether a policy, or the one inside it, does something with the ranks' nodes or with message times. To others nodes
-/// matter only where their answer is matched to the present owners.
+/// Whether a policy does something with the ranks' nodes or with message times. To others nodes matter only where their
+/// answer is matched to the present owners.
 pub fn asks_for_nodes(policy: &Policy) -> bool {
-    let own = ["hierarchical", "grouplb"].contains(&policy.row().name) || needs_links(policy);
-    let inner = match policy.argument() {
-        Argument::Inner(inner) => asks_for_nodes(inner),
-        _ => false,
-    };
-    own || inner
+    policy.row().name == "grouplb" || needs_links(policy)
 }
 
-/// Whether a policy, or the one inside it, cannot do without message times.
+/// Whether a policy cannot do without message times.
 pub fn needs_links(policy: &Policy) -> bool {
-    match policy.argument() {
-        Argument::Inner(inner) => needs_links(inner),
-        Argument::Auto => true,
-        _ => policy.row().needs.contains(&Need::Machine),
-    }
+    *policy.argument() == Argument::Auto || policy.row().needs.contains(&Need::Machine)
 }
 
 /// What is known of the ranks besides their number.

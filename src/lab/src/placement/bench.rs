@@ -67,7 +67,7 @@ Examples:
   colltune-lab placement bench
       The default policies on all distributions, 512 to 131,072 ranks with 1.5 blocks each.
   colltune-lab placement bench --ranks 4096 --blocks-per-rank 1.5,3,8.3 --policies lpt,lpt-swap --seeds 1,2,3
-  colltune-lab placement bench --ranks 16384 --policies rcb,grouplb,hierarchical:rcb
+  colltune-lab placement bench --ranks 16384 --policies rcb,grouplb
 
 Costs are whole numbers from 50 to 100; one seed gives the same costs everywhere. Where a policy
 needs a mesh, all policies get the leaves of one seeded octree, and locality counts the messages
@@ -277,7 +277,7 @@ mod tests {
         let out = folder.path().to_str().unwrap();
         let words = [
             "--policies",
-            "contiguous,lpt,rcb,hierarchical:rcb",
+            "contiguous,lpt,rcb,grouplb",
             "--ranks",
             "7,64",
             "--blocks-per-rank",

@@ -17,7 +17,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-A name is written as it stands in the list: cplx:50, contiguous-optimal:max=4, hierarchical:lpt.
+A name is written as it stands in the list: cplx:50, contiguous-optimal:max=4, sfclb:roots.
 Costs and ranks are always known; `needs` says what a policy looks at besides.
 graphlb needs a build with the feature metis, ilp one with the feature ilp.")]
 pub struct Args {

@@ -2,7 +2,7 @@
 
 use colltune_placement::curve::{ContactBytes, Neighbours, neighbours};
 use colltune_placement::generate::{Octree, octree};
-use colltune_placement::policy::{Argument, Need};
+use colltune_placement::policy::Need;
 use colltune_placement::{Link, Machine, PlacementError, Policy, Problem};
 
 /// A mesh of a given number of blocks.
@@ -93,14 +93,10 @@ impl Scene {
     }
 }
 
-/// Whether a policy, or the one inside it, looks at the mesh or the graph.
+/// Whether a policy cannot do without the mesh or the graph.
 pub fn needs_mesh(policy: &Policy) -> bool {
-    let own = policy.row().needs;
-    let inner = match policy.argument() {
-        Argument::Inner(inner) => needs_mesh(inner),
-        _ => false,
-    };
-    inner || own.contains(&Need::Mesh) || own.contains(&Need::Graph)
+    let needs = policy.row().needs;
+    needs.contains(&Need::Mesh) || needs.contains(&Need::Graph)
 }
 
 #[cfg(test)]
@@ -126,12 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn what_an_inner_policy_needs_is_seen() {
+    fn what_a_policy_needs_is_seen() {
         let needs = |name: &str| needs_mesh(&name.parse().unwrap());
-        assert!(
-            needs("rcb") && needs("hierarchical:rcb") && needs("hierarchical:hierarchical:grouplb")
-        );
-        assert!(!needs("lpt") && !needs("hierarchical:lpt"));
+        assert!(needs("rcb") && needs("grouplb") && needs("published:lpt"));
+        assert!(!needs("lpt") && !needs("cplx:auto"));
         assert!(contact("1,2").is_err() && machine("1,-3").is_err() && machine("1,x").is_err());
     }
 }

@@ -11,7 +11,6 @@ mod fit;
 #[cfg(feature = "metis")]
 mod graphlb;
 mod grouplb;
-mod hierarchical;
 #[cfg(feature = "ilp")]
 mod ilp;
 mod least_loaded;

@@ -25,7 +25,6 @@ impl Syntax {
             Syntax::Count { .. } => "[:N]",
             Syntax::OptionalMax => "[:max=N]",
             Syntax::PercentOrAuto => ":0..100|auto",
-            Syntax::Inner => ":POLICY",
             Syntax::OptionalRoots => "[:roots]",
             Syntax::OptionalRootsOrRaw => "[:roots|raw]",
             Syntax::Level { .. } => "[:N]",
@@ -41,7 +40,6 @@ impl Syntax {
             Syntax::Count { .. } => &["", ":1", ":3"],
             Syntax::OptionalMax => &["", ":max=1000000"],
             Syntax::PercentOrAuto => &[":0", ":33", ":100", ":auto"],
-            Syntax::Inner => &[":contiguous", ":lpt", ":rcb"],
             Syntax::OptionalRoots => &["", ":roots"],
             Syntax::OptionalRootsOrRaw => &["", ":roots", ":raw"],
             Syntax::Level { .. } => &["", ":0", ":3"],
@@ -56,7 +54,6 @@ impl Syntax {
             Syntax::Count { .. } => "it takes a number from 1",
             Syntax::OptionalMax => "it takes nothing or max=N with N from 1",
             Syntax::PercentOrAuto => "it takes a number from 0 to 100, or auto",
-            Syntax::Inner => "it takes the name of another policy",
             Syntax::OptionalRoots => "it takes nothing or roots",
             Syntax::OptionalRootsOrRaw => "it takes nothing, roots or raw",
             Syntax::Level { .. } => "it takes a number from 0",
@@ -64,10 +61,10 @@ impl Syntax {
         }
     }
 
-    /// Reads an argument; the inner error is that of an inner policy's own name.
-    fn read(&self, text: Option<&str>) -> Option<Result<Argument, PlacementError>> {
+    /// Reads an argument; `None` where it is not allowed.
+    fn read(&self, text: Option<&str>) -> Option<Argument> {
         let count = |text: &str| digits(text).filter(|&n| n > 0);
-        let argument = match (self, text) {
+        Some(match (self, text) {
             (Syntax::Plain | Syntax::OptionalMax, None) => Argument::None,
             (Syntax::Count { default }, None) => Argument::Count(*default),
             (Syntax::Count { .. }, Some(n)) => Argument::Count(count(n)?),
@@ -82,14 +79,11 @@ impl Syntax {
             (Syntax::Published, Some(name)) => Argument::Published(name.parse().ok()?),
             (Syntax::Level { default }, None) => Argument::Count(*default),
             (Syntax::Level { .. }, Some(n)) => Argument::Count(digits(n)?),
-            (Syntax::Inner, Some(name)) => {
-                return Some(name.parse().map(|inner| Argument::Inner(Box::new(inner))));
-            }
             (Syntax::OptionalRoots | Syntax::OptionalRootsOrRaw, Some(_)) => return None,
-            (Syntax::Plain, Some(_))
-            | (Syntax::PercentOrAuto | Syntax::Inner | Syntax::Published, None) => return None,
-        };
-        Some(Ok(argument))
+            (Syntax::Plain, Some(_)) | (Syntax::PercentOrAuto | Syntax::Published, None) => {
+                return None;
+            }
+        })
     }
 }
 
@@ -145,7 +139,7 @@ impl FromStr for Policy {
             policy: row.name,
             argument: tail.unwrap_or("").to_owned(),
             allowed: row.syntax.allowed(),
-        })??;
+        })?;
         Ok(Policy { row, argument })
     }
 }
@@ -159,7 +153,6 @@ impl fmt::Display for Policy {
             Argument::Max(n) => write!(f, ":max={n}"),
             Argument::Percent(x) => write!(f, ":{x}"),
             Argument::Auto => f.write_str(":auto"),
-            Argument::Inner(inner) => write!(f, ":{inner}"),
             Argument::Roots => f.write_str(":roots"),
             Argument::Raw => f.write_str(":raw"),
             Argument::Published(policy) => write!(f, ":{}", policy.name()),
@@ -191,7 +184,6 @@ mod tests {
                 Syntax::Count { .. } => &["", ":1", ":4294967295"],
                 Syntax::OptionalMax => &["", ":max=1", ":max=12"],
                 Syntax::PercentOrAuto => &[":0", ":7", ":100", ":auto"],
-                Syntax::Inner => &[":lpt", ":contiguous-optimal:max=3"],
                 Syntax::OptionalRoots => &["", ":roots"],
                 Syntax::OptionalRootsOrRaw => &["", ":roots", ":raw"],
                 Syntax::Published => &[":baseline", ":cdp", ":cdpc:512", ":lpt", ":cplx:0"],
@@ -209,7 +201,7 @@ mod tests {
     fn a_wrong_name_is_answered_with_the_right_ones() {
         let error = "ltp".parse::<Policy>().unwrap_err().to_string();
         assert!(error.contains("\"ltp\"") && error.contains("lpt") && error.contains("contiguous"));
-        for gone in ["cdp", "cdpc", "cdpc:64", "hierarchical:cdp"] {
+        for gone in ["cdp", "cdpc", "cdpc:64"] {
             let error = gone.parse::<Policy>().unwrap_err().to_string();
             assert!(error.contains("contiguous-optimal") && error.contains("published:cdp"));
         }

@@ -26,11 +26,8 @@ impl Policy {
         &self.argument
     }
 
-    /// Whether it, or the policy inside it, looks at that part of a problem. Message times are weighed over the graph.
+    /// Whether it looks at that part of a problem. Message times are weighed over the graph.
     pub fn looks_at(&self, part: Need) -> bool {
-        if let Argument::Inner(inner) = &self.argument {
-            return inner.looks_at(part);
-        }
         let needs = self.row.needs;
         let weighs_messages = needs.contains(&Need::Machine) || self.argument == Argument::Auto;
         needs.contains(&part) || (part == Need::Graph && weighs_messages)
@@ -98,8 +95,6 @@ pub enum Syntax {
     OptionalMax,
     /// `:X` with X from 0 to 100, or `:auto`.
     PercentOrAuto,
-    /// `:POLICY`, the whole name of another one.
-    Inner,
     /// Nothing, or `:roots`.
     OptionalRoots,
     /// Nothing, `:roots` or `:raw`.
@@ -118,7 +113,6 @@ pub enum Argument {
     Max(u32),
     Percent(u8),
     Auto,
-    Inner(Box<Policy>),
     Roots,
     Raw,
     Published(Published),
@@ -130,14 +124,6 @@ impl Argument {
         match self {
             Argument::Count(n) => *n,
             other => unreachable!("{other:?} is no number"),
-        }
-    }
-
-    /// The policy of a policy that takes one.
-    pub(super) fn inner(&self) -> &Policy {
-        match self {
-            Argument::Inner(inner) => inner,
-            other => unreachable!("{other:?} is no policy"),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::graphlb;
 #[cfg(feature = "ilp")]
 use super::ilp;
 use super::row::{Argument, Need, Row, Syntax};
-use super::{baseline, contiguous, contiguous_optimal, cplx, grouplb, hierarchical};
+use super::{baseline, contiguous, contiguous_optimal, cplx, grouplb};
 use super::{lpt, lpt_swap, rcb, sfclb, shamrock, uneven, weighted_random};
 
 /// Every policy there is.
@@ -163,15 +163,6 @@ pub static TABLE: &[Row] = &[
         help: "each refined block where computing and sending it would be done first",
         on_uneven_ranks: None,
         run: |problem, _| Ok(shamrock::by_model(problem).into()),
-    },
-    Row {
-        name: "hierarchical",
-        syntax: Syntax::Inner,
-        needs: &[],
-        source: "",
-        help: "a policy in two steps: over the nodes, then over the ranks inside each",
-        on_uneven_ranks: None,
-        run: |problem, argument| hierarchical::run(problem, argument.inner()),
     },
     #[cfg(feature = "ilp")]
     Row {

@@ -141,19 +141,13 @@ fn a_policy_that_looks_at_the_mesh_asks_for_coordinates() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("costs.csv");
     std::fs::write(&file, "step,block,cost\n0,0,1\n").unwrap();
-    let args = parsed(&[
-        file.to_str().unwrap(),
-        "--ranks",
-        "2",
-        "--policies",
-        "hierarchical:rcb",
-    ]);
+    let args = parsed(&[file.to_str().unwrap(), "--ranks", "2", "--policies", "rcb"]);
     let error = replay(&args, &read(&file, 3).unwrap())
         .err()
         .unwrap()
         .to_string();
     assert!(
-        error.contains("hierarchical:rcb") && error.contains("x,y,z,level"),
+        error.contains("rcb") && error.contains("x,y,z,level"),
         "{error}"
     );
 }
@@ -280,13 +274,7 @@ fn matched_owners_move_less_at_the_same_makespan() {
             .remove(0);
         (run.totals.makespan, run.totals.moved_blocks)
     };
-    for policy in [
-        "lpt",
-        "lpt-swap",
-        "cplx:100",
-        "contiguous-optimal",
-        "hierarchical:lpt",
-    ] {
+    for policy in ["lpt", "lpt-swap", "cplx:100", "contiguous-optimal"] {
         let (off, order, free) = (
             with(policy, "off"),
             with(policy, "keep-order"),
