@@ -30,7 +30,6 @@ pub struct Problem<'a> {
     speeds: Option<&'a [f64]>,
     total_speed: f64,
     memory: Option<Memory<'a>>,
-    threads: usize,
 }
 
 /// More ranks than any machine has: what policies hold for each rank must fit into memory.
@@ -159,7 +158,6 @@ impl<'a> Problem<'a> {
             speeds: None,
             total_speed: f64::from(ranks),
             memory: None,
-            threads: 1,
         })
     }
 
@@ -340,12 +338,6 @@ impl<'a> Problem<'a> {
         Ok(self)
     }
 
-    /// Allows a policy this many threads (at least one); the placement does not depend on it.
-    pub fn with_threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
-        self
-    }
-
     /// Checks that `owners` has one rank for each block.
     pub fn check_owners(&self, owners: &[u32]) -> Result<(), PlacementError> {
         length("the owners", self.costs.len(), owners.len())?;
@@ -456,10 +448,6 @@ impl<'a> Problem<'a> {
     /// What it takes to move `block`, for comparison: its memory, or 1.
     pub fn weight_to_move(&self, block: usize) -> u64 {
         self.memory.map_or(1, |memory| memory.of_blocks[block])
-    }
-
-    pub fn threads(&self) -> usize {
-        self.threads
     }
 }
 

@@ -34,7 +34,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let report = Report {
         schema: 1,
         version: env!("CARGO_PKG_VERSION"),
-        threads: args.threads,
         repetitions: args.repetitions,
         rows: &rows,
         skipped: &skipped,
@@ -99,9 +98,6 @@ pub struct Args {
     /// How often each case is placed
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
-    /// Threads that a policy may use; the result does not depend on it
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    threads: usize,
     #[command(flatten)]
     scene: SceneArgs,
     #[command(flatten)]
@@ -129,7 +125,6 @@ fn blocks_per_rank(text: &str) -> Result<f64, String> {
 struct Report<'a> {
     schema: u32,
     version: &'static str,
-    threads: usize,
     repetitions: u32,
     rows: &'a [Row],
     skipped: &'a [Skipped],
@@ -216,8 +211,7 @@ fn row_of(
 ) -> Result<Row, PlacementError> {
     let mut problem = Problem::new(costs, case.ranks)?
         .with_ranks_per_node(args.scene.ranks_per_node)?
-        .with_machine(args.scene.message_time)?
-        .with_threads(args.threads);
+        .with_machine(args.scene.message_time)?;
     if let Some(speeds) = speeds {
         problem = problem.with_speeds(speeds)?;
     }

@@ -72,7 +72,7 @@ typedef struct colltune_placement_problem {
     uint32_t blocks_per_rank_max; /* 0: no limit */
     uint64_t bytes_per_block;   /* for the bytes of a migration */
     const colltune_machine *machine; /* or NULL */
-    uint32_t threads;           /* 0 is taken as 1; the placement does not depend on it */
+    uint32_t threads;           /* ignored: a policy runs on the thread that calls */
     uint32_t reserved;          /* 0 */
     /* Since 0.2.0. */
     const double *speeds;       /* one per rank, above 0, or NULL: a block of cost 1 takes a rank 1 / speed */

@@ -197,8 +197,7 @@ pub unsafe fn problem<'a>(problem: *const Problem) -> Result<placement::Problem<
         )
     };
     let mut found = placement::Problem::new(costs, given.ranks)?
-        .with_ranks_per_node(given.ranks_per_node.max(1))?
-        .with_threads(given.threads as usize);
+        .with_ranks_per_node(given.ranks_per_node.max(1))?;
     if let Some(octants) = octants {
         found = found.with_mesh(Mesh {
             dimensions: given.dimensions,

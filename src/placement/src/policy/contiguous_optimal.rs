@@ -62,16 +62,8 @@ pub fn optimum(problem: &Problem, most: u32) -> f64 {
     let margin = 1.0 - 4.0 * f64::EPSILON * (costs.len() as f64 + 1.0);
     let mut low = largest.max(mean * margin);
     let mut high = upper_bound(costs, problem.ranks(), most, mean + largest);
-    if most >= 16 && costs.len() / problem.ranks() as usize >= 16 {
-        (low, high) = bracket(costs, problem.ranks(), most, low, high);
-    }
-    let threads = match costs.len() < ENOUGH_FOR_THREADS {
-        true => 1,
-        false => problem.threads().min(THREADS_MAX),
-    };
     while low < high {
-        let probe = probes(costs, low, high, most, threads);
-        for lane in probe {
+        for lane in probes(costs, low, high, most) {
             match lane.ranks <= f64::from(problem.ranks()) {
                 true => high = high.min(lane.highest),
                 false => low = low.max(lane.refused),
@@ -93,30 +85,14 @@ struct Lane {
     refused: f64,
 }
 
-/// Below this many blocks a pass takes less time than starting a thread.
-const ENOUGH_FOR_THREADS: usize = 50_000;
-const THREADS_MAX: usize = 16;
-
-/// One pass with eight ceilings for each thread: the lower end itself and more, evenly up to the upper
-/// end, which is known to suffice. More threads narrow the search faster; what it finds is the same.
-fn probes(costs: &[f64], low: f64, high: f64, most: u32, threads: usize) -> Vec<Lane> {
-    let ceilings = |thread: usize| -> [f64; LANES] {
-        let share = |i: usize| (thread * LANES + i) as f64 / (threads * LANES) as f64;
-        std::array::from_fn(|i| low + (high - low) * share(i))
-    };
-    let pass = |thread: usize| match most as usize >= costs.len() {
-        true => probe::<false>(costs, ceilings(thread), most),
-        false => probe::<true>(costs, ceilings(thread), most),
-    };
-    std::thread::scope(|scope| {
-        let pass = &pass;
-        let others: Vec<_> = (1..threads).map(|t| scope.spawn(move || pass(t))).collect();
-        let mut lanes = pass(0).to_vec();
-        for other in others {
-            lanes.extend(other.join().expect("a pass does not panic"));
-        }
-        lanes
-    })
+/// One pass with eight ceilings: the lower end itself and more, evenly up to the upper end, which is known to suffice.
+fn probes(costs: &[f64], low: f64, high: f64, most: u32) -> [Lane; LANES] {
+    let share = |i: usize| i as f64 / LANES as f64;
+    let ceilings = std::array::from_fn(|i| low + (high - low) * share(i));
+    match most as usize >= costs.len() {
+        true => probe::<false>(costs, ceilings, most),
+        false => probe::<true>(costs, ceilings, most),
+    }
 }
 
 /// Fills ranks up to each of the ceilings, none of which is below the largest cost.
@@ -174,49 +150,6 @@ fn by_count_makespan(costs: &[f64], ranks: u32) -> f64 {
     (0..u64::from(ranks))
         .map(|rank| costs[start(rank)..start(rank + 1)].iter().sum())
         .fold(0.0, f64::max)
-}
-
-/// Narrows the search by prefix sums where ranks have many blocks, so that few passes remain.
-///
-/// Differences of prefix sums are rounded more than sums: the result is widened by that much.
-fn bracket(costs: &[f64], ranks: u32, most: u32, low: f64, high: f64) -> (f64, f64) {
-    let mut before = Vec::with_capacity(costs.len() + 1);
-    let mut sum = 0.0;
-    before.push(sum);
-    before.extend(costs.iter().map(|cost| {
-        sum += cost;
-        sum
-    }));
-    let error = 4.0 * f64::EPSILON * (costs.len() as f64 + 1.0) * sum;
-    let (mut a, mut b) = (low, high);
-    while b - a > error && a < a + (b - a) / 2.0 {
-        let middle = a + (b - a) / 2.0;
-        match fits_by_prefix(&before, ranks, most, middle) {
-            true => b = middle,
-            false => a = middle,
-        }
-    }
-    (low.max(a - error), high.min(b + error))
-}
-
-fn fits_by_prefix(before: &[f64], ranks: u32, most: u32, ceiling: f64) -> bool {
-    let n = before.len() - 1;
-    let mut start = 0usize;
-    for _ in 0..ranks {
-        let end = n.min(start.saturating_add(most as usize));
-        let reach = before[start] + ceiling;
-        // Galloping: the next cut is about as far as the last one.
-        let mut step = 16;
-        while start + step < end && before[start + step] <= reach {
-            step *= 2;
-        }
-        let window = &before[start..=end.min(start + step)];
-        start += window.partition_point(|&sum| sum <= reach).max(1) - 1;
-        if start == n {
-            return true;
-        }
-    }
-    false
 }
 
 /// Fills each rank as far as `ceiling` and `most` allow.
@@ -332,19 +265,6 @@ mod tests {
             assert!(owners.is_sorted());
             let largest = owners.chunk_by(|a, b| a == b).map(<[u32]>::len).max();
             assert!(largest.unwrap_or(0) <= most);
-        }
-    }
-
-    #[test]
-    fn threads_change_the_time_and_nothing_else() {
-        let mut random = Random::new(8);
-        let draw: Vec<f64> = (0..ENOUGH_FOR_THREADS + 7).map(|_| random.unit()).collect();
-        for most in [u32::MAX, 3] {
-            let problem = Problem::new(&draw, 30_011).unwrap();
-            let alone = place(&problem, most);
-            for threads in [2, 3, 40] {
-                assert_eq!(place(&problem.with_threads(threads), most), alone);
-            }
         }
     }
 

@@ -115,15 +115,8 @@ struct Pools<'a> {
 impl<'a> Pools<'a> {
     fn new(problem: &'a Problem<'a>) -> Self {
         let most = problem.limits().blocks_per_rank.unwrap_or(u32::MAX);
-        let sort = || descending_order(problem.costs());
-        let (contiguous, blocks) = match problem.threads() {
-            1 => (contiguous_optimal::place(problem, most), sort()),
-            _ => std::thread::scope(|scope| {
-                let sorted = scope.spawn(sort);
-                let contiguous = contiguous_optimal::place(problem, most);
-                (contiguous, sorted.join().expect("sorting does not panic"))
-            }),
-        };
+        let contiguous = contiguous_optimal::place(problem, most);
+        let blocks = descending_order(problem.costs());
         let loads = certificate::loads(problem, &contiguous);
         let ranks = descending_order(&loads);
         let descending: Vec<f64> = blocks

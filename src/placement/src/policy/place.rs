@@ -7,7 +7,7 @@ use crate::error::PlacementError;
 use crate::matching::match_owners;
 use crate::problem::{Matching, Problem};
 
-/// Chooses the owners: the same ones for the same problem, on any number of threads.
+/// Chooses the owners: the same ones for the same problem.
 ///
 /// Where the problem has present owners, ranks are renumbered as its [`Matching`] allows.
 /// Errors: the problem lacks something that the policy needs, or the policy gives up and says why.
