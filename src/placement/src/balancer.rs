@@ -279,7 +279,6 @@ impl<P> Balancer<P> {
             mesh_changed,
             makespan: loads.makespan,
             mean: loads.ideal,
-            prospect: None,
         };
         let mut triggers = self.triggers.iter();
         triggers.any(|trigger| trigger.is_due(&situation))

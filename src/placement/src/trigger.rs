@@ -15,7 +15,7 @@ pub enum Trigger {
     MeshChange,
     /// When the makespan exceeds the mean load by more than this share of it.
     Imbalance(f64),
-    /// When the predicted gain exceeds the cost; see [`Prospect`].
+    /// When the predicted gain exceeds the cost: a balancer weighs a [`Prospect`].
     BreakEven,
 }
 
@@ -27,8 +27,6 @@ pub struct Situation {
     /// The load of the most loaded rank under the present owners.
     pub makespan: f64,
     pub mean: f64,
-    /// What placing anew promises; without it the rule `break-even` stays silent.
-    pub prospect: Option<Prospect>,
 }
 
 /// The gain of a placement over the expected life of the mesh, against what it costs.
@@ -47,16 +45,13 @@ pub struct Prospect {
 }
 
 impl Trigger {
-    /// True if it is time to place anew.
+    /// True if it is time to place anew, whatever that would gain.
     pub fn is_due(&self, situation: &Situation) -> bool {
         match *self {
-            Trigger::Never => false,
+            Trigger::Never | Trigger::BreakEven => false,
             Trigger::Every(steps) => situation.steps_since_placed >= steps,
             Trigger::MeshChange => situation.mesh_changed,
             Trigger::Imbalance(share) => situation.makespan > situation.mean * (1.0 + share),
-            Trigger::BreakEven => situation
-                .prospect
-                .is_some_and(|prospect| prospect.gain(situation.makespan) > 0.0),
         }
     }
 }
@@ -138,7 +133,6 @@ mod tests {
         mesh_changed: false,
         makespan: 11.0,
         mean: 10.0,
-        prospect: None,
     };
 
     #[test]
@@ -153,21 +147,6 @@ mod tests {
         };
         assert!(due("mesh-change", &changed));
         assert!(due("imbalance:0.05", &CALM) && !due("imbalance:0.15", &CALM));
-    }
-
-    #[test]
-    fn break_even_weighs_the_gain_over_the_life_of_the_mesh() {
-        let with = |steps_left| Situation {
-            prospect: Some(Prospect {
-                makespan: 10.0,
-                steps_left,
-                placing: 2.0,
-                migrating: 3.0,
-            }),
-            ..CALM
-        };
-        assert!(!Trigger::BreakEven.is_due(&CALM));
-        assert!(!Trigger::BreakEven.is_due(&with(5.0)) && Trigger::BreakEven.is_due(&with(5.1)));
     }
 
     #[test]

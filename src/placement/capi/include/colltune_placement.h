@@ -172,30 +172,14 @@ int colltune_placement_costs_get(colltune_placement_costs *costs, double *values
 /* Ends a handle; NULL is none. */
 void colltune_placement_costs_free(colltune_placement_costs *costs);
 
-/* What a trigger looks at. Start from COLLTUNE_PLACEMENT_SITUATION. */
-typedef struct colltune_placement_situation {
-    size_t struct_size;          /* sizeof(colltune_placement_situation) */
-    uint64_t steps_since_placed;
-    uint32_t mesh_changed;       /* 1 if it has since blocks were placed */
-    uint32_t has_prospect;       /* 1 if the rest is told, for "break-even" */
-    double makespan, mean;       /* now, as in a certificate */
-    double prospect_makespan;    /* after placing anew */
-    double steps_left;           /* that the mesh is expected to live */
-    double placing, migrating;   /* what it costs, in the unit of the costs */
-} colltune_placement_situation;
-
-#define COLLTUNE_PLACEMENT_SITUATION { sizeof(colltune_placement_situation) }
-
-/* Whether blocks are to be placed anew: "never", "every:N", "mesh-change", "imbalance:X" (makespan above 1 + X times the
- * mean) or "break-even". `due` becomes 1 or 0. */
-int colltune_placement_is_due(const char *trigger, const colltune_placement_situation *situation, int *due);
-
-/* When and how one run places its blocks anew, step after step: a policy that may be replaced, a trigger as above, how
- * long meshes live, and what was not worth it. A handle may be used by one thread at a time, and decides alike on every
+/* When and how one run places its blocks anew, step after step: a policy that may be replaced, a trigger, how long
+ * meshes live, and what was not worth it. A handle may be used by one thread at a time, and decides alike on every
  * rank if the same is told to it there. */
 typedef struct colltune_placement_balancer colltune_placement_balancer;
 
-/* A handle for a run before its first step, 1. A mesh is first expected to live for `mesh_life` steps. */
+/* A handle for a run before its first step, 1. `trigger` says when a policy is asked: "never", "every:N", "mesh-change",
+ * "imbalance:X" (makespan above 1 + X times the mean) or "break-even" (the gain exceeds what placing and moving take). A
+ * mesh is first expected to live for `mesh_life` steps. */
 int colltune_placement_balancer_new(const char *policy, const char *trigger, double mesh_life,
                                     colltune_placement_balancer **balancer);
 

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 use crate::fence::Failure;
 use crate::layout::{CERTIFICATE_SIZE_MIN, Certificate, PROBLEM_SIZE_MIN, Problem, Traffic};
 use placement::certificate::Contiguity;
-use placement::{Graph, Limits, Matching, Memory, Mesh, Proof};
+use placement::{Graph, Limits, Matching, Memory, Mesh, Octant, Proof};
 
 /// A C string.
 ///
@@ -93,11 +93,7 @@ pub unsafe fn slice_mut<'a, T>(
 /// # Safety
 /// `pointer` is null or points to a structure that begins with its size and is as large as it says; all its bits zero
 /// are a valid `T`.
-pub unsafe fn versioned<T: Copy>(
-    pointer: *const T,
-    size_min: usize,
-    what: &str,
-) -> Result<T, Failure> {
+unsafe fn versioned<T: Copy>(pointer: *const T, size_min: usize, what: &str) -> Result<T, Failure> {
     // SAFETY: by the caller's promise.
     let size = unsafe { size_of_caller(pointer, size_min, what)? };
     let bytes = pointer.cast::<u8>();
@@ -260,6 +256,17 @@ pub unsafe fn problem<'a>(problem: *const Problem) -> Result<placement::Problem<
         blocks_per_rank: Some(given.blocks_per_rank_max).filter(|&most| most > 0),
         bytes_per_block: given.bytes_per_block,
     })?)
+}
+
+/// A mesh without a problem, held to the rules of a problem's.
+pub fn check_mesh(dimensions: u8, octants: &[Octant]) -> Result<Mesh<'_>, Failure> {
+    let mesh = Mesh {
+        dimensions,
+        root_level: 0,
+        octants,
+    };
+    placement::Problem::new(&vec![0.0; octants.len()], 1)?.with_mesh(mesh)?;
+    Ok(mesh)
 }
 
 /// The caller's form of a certificate.

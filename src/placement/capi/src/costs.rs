@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use crate::convert::{slice, slice_mut};
+use crate::convert::{check_mesh, slice, slice_mut};
 use crate::fence::{Failure, fence};
 use placement::{Costs, Inheritance, Octant, Smoothing};
 
@@ -117,13 +117,4 @@ pub unsafe extern "C" fn colltune_placement_costs_free(costs: *mut Costs) {
 unsafe fn handle<'a>(costs: *mut Costs) -> Result<&'a mut Costs, Failure> {
     // SAFETY: by the caller's promise.
     unsafe { costs.as_mut() }.ok_or_else(|| Failure::null("the handle of the costs"))
-}
-
-fn check_mesh(dimensions: u8, octants: &[Octant]) -> Result<(), Failure> {
-    placement::Problem::new(&vec![0.0; octants.len()], 1)?.with_mesh(placement::Mesh {
-        dimensions,
-        root_level: 0,
-        octants,
-    })?;
-    Ok(())
 }

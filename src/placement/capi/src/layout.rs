@@ -71,22 +71,6 @@ pub struct Certificate {
 /// Where the structure ended in the first version of the header.
 pub const CERTIFICATE_SIZE_MIN: usize = 136;
 
-/// `colltune_placement_situation`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Situation {
-    pub struct_size: usize,
-    pub steps_since_placed: u64,
-    pub mesh_changed: u32,
-    pub has_prospect: u32,
-    pub makespan: f64,
-    pub mean: f64,
-    pub prospect_makespan: f64,
-    pub steps_left: f64,
-    pub placing: f64,
-    pub migrating: f64,
-}
-
 /// `colltune_contact_bytes`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -96,7 +80,6 @@ pub struct Contact {
     pub corner: u64,
 }
 
-const _: () = assert!(size_of::<Situation>() == 72 || size_of::<usize>() != 8);
 const _: () = assert!(size_of::<Octant>() == 16);
 const _: () = assert!(size_of::<Machine>() == 32);
 const _: () = assert!(size_of::<Certificate>() == CERTIFICATE_SIZE_MIN + 16);

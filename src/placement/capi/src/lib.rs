@@ -15,7 +15,7 @@ mod balance;
 mod costs;
 mod mesh;
 
-use convert::{certificate_of, slice, slice_mut, text};
+use convert::{certificate_of, check_mesh, slice, slice_mut, text};
 use fence::{Failure, fence, message};
 use layout::{Certificate, Problem};
 use placement::{Curve, MigrationLimit, Octant, Policy};
@@ -141,13 +141,7 @@ pub unsafe extern "C" fn colltune_placement_keys(
         let (curve, octants) =
             unsafe { (text(curve, "the curve")?, slice(octants, n, "the octants")?) };
         let curve: Curve = curve.parse()?;
-        // The mesh of a problem is held to the same rules.
-        let costs = vec![0.0; n];
-        placement::Problem::new(&costs, 1)?.with_mesh(placement::Mesh {
-            dimensions,
-            root_level: 0,
-            octants,
-        })?;
+        check_mesh(dimensions, octants)?;
         let found: Vec<u64> = octants.iter().map(|&o| curve.key(dimensions, o)).collect();
         // SAFETY: the caller promises room for `n` entries; the inputs are no longer used.
         unsafe { slice_mut(keys, n, "the keys")?.copy_from_slice(&found) };

@@ -1,12 +1,12 @@
-//! The neighbour graph of a mesh, and when it is due to place blocks anew.
+//! The neighbour graph of a mesh.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 
-use crate::convert::{slice, slice_mut, text, versioned};
+use crate::convert::{check_mesh, slice, slice_mut};
 use crate::fence::{Failure, fence};
-use crate::layout::{Contact, Situation};
+use crate::layout::Contact;
+use placement::Octant;
 use placement::curve::{ContactBytes, neighbours};
-use placement::{Mesh, Octant, Prospect, Trigger};
 
 /// Builds the neighbour graph; see the header.
 ///
@@ -32,13 +32,7 @@ pub unsafe extern "C" fn colltune_placement_neighbours(
                 slice(contact, 1, "the bytes of a contact")?[0],
             )
         };
-        let mesh = Mesh {
-            dimensions,
-            root_level: 0,
-            octants,
-        };
-        // The mesh of a problem is held to the same rules.
-        placement::Problem::new(&vec![0.0; n], 1)?.with_mesh(mesh)?;
+        let mesh = check_mesh(dimensions, octants)?;
         let Contact { face, edge, corner } = contact;
         let found = neighbours(mesh, ContactBytes { face, edge, corner });
         let only_count = ids.is_null() && bytes.is_null() && room == 0;
@@ -59,43 +53,6 @@ pub unsafe extern "C" fn colltune_placement_neighbours(
             slice_mut(ids, needed, "the graph's neighbours")?.copy_from_slice(&found.neighbours);
             slice_mut(bytes, needed, "the graph's bytes")?.copy_from_slice(&found.bytes);
         }
-        Ok(())
-    })
-}
-
-/// Whether blocks are to be placed anew; see the header.
-///
-/// # Safety
-/// Each pointer is null or points to what the header asks for.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn colltune_placement_is_due(
-    trigger: *const c_char,
-    situation: *const Situation,
-    due: *mut c_int,
-) -> c_int {
-    fence(|| {
-        // SAFETY: the caller promises that non-null pointers are valid; null is refused inside.
-        let (trigger, given) = unsafe {
-            (
-                text(trigger, "the trigger")?,
-                versioned(situation, size_of::<Situation>(), "the situation")?,
-            )
-        };
-        let trigger: Trigger = trigger.parse()?;
-        let is_due = trigger.is_due(&placement::Situation {
-            steps_since_placed: given.steps_since_placed,
-            mesh_changed: given.mesh_changed != 0,
-            makespan: given.makespan,
-            mean: given.mean,
-            prospect: (given.has_prospect != 0).then_some(Prospect {
-                makespan: given.prospect_makespan,
-                steps_left: given.steps_left,
-                placing: given.placing,
-                migrating: given.migrating,
-            }),
-        });
-        // SAFETY: the caller promises room for one number.
-        unsafe { slice_mut(due, 1, "the answer")?[0] = c_int::from(is_due) };
         Ok(())
     })
 }

@@ -107,22 +107,6 @@ int main(void) {
     colltune_placement_costs_free(NULL);
     EXPECT(colltune_placement_costs_new(3, octants, 8, 2, 0, &measured) == COLLTUNE_PLACEMENT_VALUE);
 
-    /* When to place anew. */
-    colltune_placement_situation now = COLLTUNE_PLACEMENT_SITUATION;
-    int due = -1;
-    now.makespan = 3;
-    now.mean = 2;
-    EXPECT(colltune_placement_is_due("imbalance:0.4", &now, &due) == COLLTUNE_PLACEMENT_OK && due == 1);
-    EXPECT(colltune_placement_is_due("imbalance:0.6", &now, &due) == COLLTUNE_PLACEMENT_OK && due == 0);
-    now.has_prospect = 1;
-    now.prospect_makespan = 2;
-    now.steps_left = 10;
-    now.migrating = 9;
-    EXPECT(colltune_placement_is_due("break-even", &now, &due) == COLLTUNE_PLACEMENT_OK && due == 1);
-    now.migrating = 11;
-    EXPECT(colltune_placement_is_due("break-even", &now, &due) == COLLTUNE_PLACEMENT_OK && due == 0);
-    EXPECT(colltune_placement_is_due("sometimes", &now, &due) != COLLTUNE_PLACEMENT_OK);
-
     /* A run decides step after step, and may change its policy. */
     colltune_placement_balancer *run = NULL;
     double work[4] = {3, 1, 1, 1};
