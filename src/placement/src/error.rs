@@ -52,8 +52,6 @@ pub enum PlacementError {
     },
     #[error("find policy \"{name}\"; the policies are {allowed}")]
     UnknownPolicy { name: String, allowed: String },
-    #[error("find policy \"{name}\": it went; instead there is {instead}")]
-    GonePolicy { name: String, instead: &'static str },
     #[error("find curve \"{0}\"; the curves are morton, hilbert")]
     UnknownCurve(String),
     #[error(

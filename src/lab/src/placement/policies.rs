@@ -40,7 +40,6 @@ fn in_words(need: Need) -> &'static str {
     match need {
         Need::Mesh => "coordinates and levels",
         Need::Graph => "the neighbour graph",
-        Need::Owners => "the present owners",
         Need::Machine => "message times",
     }
 }

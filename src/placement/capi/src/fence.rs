@@ -49,13 +49,9 @@ impl Failure {
 
 impl From<PlacementError> for Failure {
     fn from(error: PlacementError) -> Self {
-        use PlacementError::{
-            GonePolicy, Needs, Policy, PolicyArgument, UnknownCurve, UnknownPolicy,
-        };
+        use PlacementError::{Needs, Policy, PolicyArgument, UnknownCurve, UnknownPolicy};
         let code = match error {
-            UnknownPolicy { .. } | GonePolicy { .. } | PolicyArgument { .. } | UnknownCurve(_) => {
-                NAME
-            }
+            UnknownPolicy { .. } | PolicyArgument { .. } | UnknownCurve(_) => NAME,
             Needs { .. } => NEEDS,
             Policy { .. } => FAILED,
             _ => VALUE,

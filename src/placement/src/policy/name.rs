@@ -87,16 +87,6 @@ impl Syntax {
     }
 }
 
-/// What stands for a policy that went, for the message of an error.
-fn instead_of(policy: &str) -> &'static str {
-    match policy {
-        "cdp" | "cdpc" => {
-            "contiguous-optimal, whose makespan is never greater; as published: published:cdp, published:cdpc:N"
-        }
-        _ => "",
-    }
-}
-
 /// The policies that this build was made without, for the message of an error.
 fn left_out() -> String {
     let optional = [
@@ -124,15 +114,9 @@ impl FromStr for Policy {
             None => (name, None),
         };
         let row = TABLE.iter().find(|row| row.name == head);
-        let row = row.ok_or_else(|| match instead_of(head) {
-            "" => PlacementError::UnknownPolicy {
-                name: name.to_owned(),
-                allowed: Policy::names().join(", ") + &left_out(),
-            },
-            instead => PlacementError::GonePolicy {
-                name: name.to_owned(),
-                instead,
-            },
+        let row = row.ok_or_else(|| PlacementError::UnknownPolicy {
+            name: name.to_owned(),
+            allowed: Policy::names().join(", ") + &left_out(),
         })?;
         let argument = row.syntax.read(tail);
         let argument = argument.ok_or_else(|| PlacementError::PolicyArgument {
@@ -179,17 +163,7 @@ mod tests {
     #[test]
     fn every_row_is_read_from_the_name_that_it_prints() {
         for row in TABLE {
-            let examples: &[&str] = match row.syntax {
-                Syntax::Plain => &[""],
-                Syntax::Count { .. } => &["", ":1", ":4294967295"],
-                Syntax::OptionalMax => &["", ":max=1", ":max=12"],
-                Syntax::PercentOrAuto => &[":0", ":7", ":100", ":auto"],
-                Syntax::OptionalRoots => &["", ":roots"],
-                Syntax::OptionalRootsOrRaw => &["", ":roots", ":raw"],
-                Syntax::Published => &[":baseline", ":cdp", ":cdpc:512", ":lpt", ":cplx:0"],
-                Syntax::Level { .. } => &["", ":0", ":21"],
-            };
-            for example in examples {
+            for example in row.syntax.examples() {
                 let policy: Policy = format!("{}{example}", row.name).parse().unwrap();
                 assert_eq!(policy.to_string().parse::<Policy>().unwrap(), policy);
                 assert_eq!(policy.row().name, row.name);
@@ -201,10 +175,6 @@ mod tests {
     fn a_wrong_name_is_answered_with_the_right_ones() {
         let error = "ltp".parse::<Policy>().unwrap_err().to_string();
         assert!(error.contains("\"ltp\"") && error.contains("lpt") && error.contains("contiguous"));
-        for gone in ["cdp", "cdpc", "cdpc:64"] {
-            let error = gone.parse::<Policy>().unwrap_err().to_string();
-            assert!(error.contains("contiguous-optimal") && error.contains("published:cdp"));
-        }
         for wrong in [
             "",
             ":",

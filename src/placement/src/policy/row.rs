@@ -60,7 +60,6 @@ pub struct Row {
 pub enum Need {
     Mesh,
     Graph,
-    Owners,
     Machine,
 }
 
@@ -69,7 +68,6 @@ impl Need {
         match self {
             Need::Mesh => problem.mesh().is_some(),
             Need::Graph => problem.graph().is_some(),
-            Need::Owners => problem.owners().is_some(),
             Need::Machine => problem.machine().is_some(),
         }
     }
@@ -78,7 +76,6 @@ impl Need {
         match self {
             Need::Mesh => "the blocks' coordinates and levels",
             Need::Graph => "the neighbour graph",
-            Need::Owners => "the present owners",
             Need::Machine => "the machine's message times",
         }
     }
