@@ -183,41 +183,19 @@ pub fn blocks_per_rank_max(problem: &Problem, owners: &[u32]) -> u32 {
 fn contiguity(problem: &Problem, owners: &[u32], makespan: f64) -> Contiguity {
     if !owners.is_sorted() {
         Contiguity::Scattered
-    } else if contiguous_ranks_below(problem, makespan) > u64::from(problem.ranks()) {
-        Contiguity::ContiguousOptimum
-    } else {
+    } else if fits_below(problem, makespan) {
         Contiguity::Contiguous
+    } else {
+        Contiguity::ContiguousOptimum
     }
-}
-
-/// How many ranks a contiguous placement needs at least for loads that are all below `ceiling`.
-///
-/// Filling each rank as far as it goes is optimal: sums in curve order never shrink when a block is
-/// added at either end, rounding included, so starting later never ends earlier.
-fn contiguous_ranks_below(problem: &Problem, ceiling: f64) -> u64 {
-    let most = problem.limits().blocks_per_rank.unwrap_or(u32::MAX);
-    if !problem.is_uniform() {
-        return match fits_below(problem, ceiling, most) {
-            true => u64::from(problem.ranks()),
-            false => u64::MAX,
-        };
-    }
-    let (mut ranks, mut load, mut blocks) = (0u64, f64::INFINITY, 0);
-    for &cost in problem.costs() {
-        if cost >= ceiling {
-            return u64::MAX;
-        }
-        if load + cost < ceiling && blocks < most {
-            (load, blocks) = (load + cost, blocks + 1);
-        } else {
-            (ranks, load, blocks) = (ranks + 1, cost, 1);
-        }
-    }
-    ranks
 }
 
 /// Whether the ranks, in their order and with their speeds, can be filled so that all times are below `ceiling`.
-fn fits_below(problem: &Problem, ceiling: f64, most: u32) -> bool {
+///
+/// Filling each rank as far as it goes is optimal: sums in curve order never shrink when a block is
+/// added at either end, rounding included, so starting later never ends earlier.
+fn fits_below(problem: &Problem, ceiling: f64) -> bool {
+    let most = problem.limits().blocks_per_rank.unwrap_or(u32::MAX);
     let mut rest = problem.costs();
     for rank in 0..problem.ranks() {
         let (mut load, mut blocks) = (0.0, 0);
