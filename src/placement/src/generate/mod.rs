@@ -6,7 +6,11 @@
 mod costs;
 mod octree;
 mod random;
+#[cfg(test)]
+mod refined;
 
 pub use costs::{Distribution, costs};
 pub use octree::{Octree, octree};
 pub use random::Random;
+#[cfg(test)]
+pub(crate) use refined::{MESSAGE_BYTES, Refined};

@@ -57,24 +57,21 @@ fn back(order: &[u32], along: Vec<u32>) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::{Distribution, costs, octree};
+    use crate::generate::{Distribution, Refined, octree};
     use crate::policy::{Policy, place};
 
     #[test]
     fn owners_rise_along_the_z_order_curve_and_not_along_the_order_of_the_blocks() {
         // Blocks of these meshes stand along the Hilbert curve.
-        let mesh = octree(7, 3, 2, 6, 700);
-        let ones = costs(Distribution::Exponential, 7, mesh.octants.len());
-        let problem = Problem::new(&ones, 16)
-            .and_then(|p| p.with_mesh(mesh.as_mesh()))
-            .unwrap();
+        let case = Refined::new(octree(7, 3, 2, 6, 700), Distribution::Exponential, 7);
+        let problem = case.without_graph(16);
         let along = |name: &str| -> Vec<u32> {
             let placed = place(&name.parse::<Policy>().unwrap(), &problem).unwrap();
             assert!(!placed.owners.is_sorted(), "{name}");
             let order = order(&problem);
             order.iter().map(|&b| placed.owners[b as usize]).collect()
         };
-        assert_eq!(along("z-order"), by_count(mesh.octants.len(), 16));
+        assert_eq!(along("z-order"), by_count(case.costs.len(), 16));
         for name in ["baseline", "cdp", "lpt", "cdpc:8", "cplx:50"] {
             let policy: Published = name.parse().unwrap();
             let sorted: Vec<f64> = order(&problem)

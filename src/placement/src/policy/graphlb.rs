@@ -366,26 +366,14 @@ fn failed(reason: impl std::fmt::Display) -> PlacementError {
 mod tests {
     use super::*;
     use crate::certificate::certify;
-    use crate::curve::{ContactBytes, neighbours};
-    use crate::generate::{Distribution, costs, octree};
+    use crate::generate::{Distribution, Refined, octree};
     use crate::policy::sfclb;
-
-    const BYTES: ContactBytes = ContactBytes {
-        face: 4096,
-        edge: 256,
-        corner: 16,
-    };
 
     #[test]
     fn fewer_bytes_are_cut_than_along_the_curve_and_loads_stay_near_the_mean() {
         for (seed, ranks) in [(1, 16), (2, 64), (3, 200)] {
-            let mesh = octree(seed, 3, 2, 6, 1600);
-            let graph = neighbours(mesh.as_mesh(), BYTES);
-            let costs = costs(Distribution::Gaussian, seed, mesh.octants.len());
-            let problem = Problem::new(&costs, ranks)
-                .and_then(|p| p.with_mesh(mesh.as_mesh()))
-                .and_then(|p| p.with_graph(graph.as_graph()))
-                .unwrap();
+            let case = Refined::new(octree(seed, 3, 2, 6, 1600), Distribution::Gaussian, seed);
+            let problem = case.problem(ranks);
             let cut = |owners: &[u32]| certify(&problem, owners).unwrap().locality.remote.bytes;
             let owners = place(&problem, &Argument::None).unwrap();
             assert!(
@@ -402,15 +390,9 @@ mod tests {
 
     /// Owners of a mesh with one block that outweighs most of the others together.
     fn of_one_heavy_block(argument: &Argument, ranks: u32) -> Vec<u32> {
-        let mesh = octree(8, 3, 2, 5, 300);
-        let graph = neighbours(mesh.as_mesh(), BYTES);
-        let mut costs = costs(Distribution::Exponential, 8, mesh.octants.len());
-        costs[100] = 2.0 * costs.iter().sum::<f64>();
-        let problem = Problem::new(&costs, ranks)
-            .and_then(|p| p.with_mesh(mesh.as_mesh()))
-            .and_then(|p| p.with_graph(graph.as_graph()))
-            .unwrap();
-        place(&problem, argument).unwrap()
+        let mut case = Refined::new(octree(8, 3, 2, 5, 300), Distribution::Exponential, 8);
+        case.costs[100] = 2.0 * case.costs.iter().sum::<f64>();
+        place(&case.problem(ranks), argument).unwrap()
     }
 
     #[test]
@@ -454,28 +436,19 @@ mod tests {
 
     #[test]
     fn raw_is_an_answer_of_its_own_and_the_same_each_time() {
-        let mesh = octree(3, 3, 2, 6, 1600);
-        let graph = neighbours(mesh.as_mesh(), BYTES);
-        let costs = costs(Distribution::Exponential, 3, mesh.octants.len());
-        let problem = Problem::new(&costs, 64)
-            .and_then(|p| p.with_mesh(mesh.as_mesh()))
-            .and_then(|p| p.with_graph(graph.as_graph()))
-            .unwrap();
+        let case = Refined::new(octree(3, 3, 2, 6, 1600), Distribution::Exponential, 3);
+        let problem = case.problem(64);
         let raw = place(&problem, &Argument::Raw).unwrap();
-        assert!(raw.len() == costs.len() && raw.iter().all(|&owner| owner < 64));
+        assert!(raw.len() == case.costs.len() && raw.iter().all(|&owner| owner < 64));
         assert_eq!(raw, place(&problem, &Argument::Raw).unwrap());
         assert_ne!(raw, place(&problem, &Argument::None).unwrap());
     }
 
     #[test]
     fn unrefined_blocks_are_joined_along_the_curve_and_refined_ones_are_not() {
-        let mesh = octree(4, 3, 4, 6, 4200);
-        let graph = neighbours(mesh.as_mesh(), BYTES);
-        let ones = vec![1.0; mesh.octants.len()];
-        let problem = Problem::new(&ones, 8)
-            .and_then(|p| p.with_mesh(mesh.as_mesh()))
-            .and_then(|p| p.with_graph(graph.as_graph()))
-            .unwrap();
+        let mut case = Refined::new(octree(4, 3, 4, 6, 4200), Distribution::Exponential, 4);
+        case.costs.fill(1.0);
+        let (problem, mesh) = (case.problem(8), &case.mesh);
         let vertices = vertices(&problem, &Argument::None);
         let n = *vertices.last().unwrap() as usize + 1;
         assert!(
@@ -495,13 +468,8 @@ mod tests {
 
     #[test]
     fn two_threads_at_once_get_what_one_gets() {
-        let mesh = octree(5, 3, 2, 6, 1000);
-        let graph = neighbours(mesh.as_mesh(), BYTES);
-        let costs = costs(Distribution::PowerLaw, 5, mesh.octants.len());
-        let problem = Problem::new(&costs, 40)
-            .and_then(|p| p.with_mesh(mesh.as_mesh()))
-            .and_then(|p| p.with_graph(graph.as_graph()))
-            .unwrap();
+        let case = Refined::new(octree(5, 3, 2, 6, 1000), Distribution::PowerLaw, 5);
+        let problem = case.problem(40);
         let alone = place(&problem, &Argument::None).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..2 {
@@ -512,16 +480,11 @@ mod tests {
 
     #[test]
     fn overfull_ranks_are_relieved_until_none_is_far_above_the_mean() {
-        let mesh = octree(6, 3, 2, 6, 1600);
-        let graph = neighbours(mesh.as_mesh(), BYTES);
-        let costs = costs(Distribution::Exponential, 6, mesh.octants.len());
-        let problem = Problem::new(&costs, 64)
-            .and_then(|p| p.with_mesh(mesh.as_mesh()))
-            .and_then(|p| p.with_graph(graph.as_graph()))
-            .unwrap();
-        let blocks: Vec<u32> = (0..costs.len() as u32).collect();
+        let case = Refined::new(octree(6, 3, 2, 6, 1600), Distribution::Exponential, 6);
+        let problem = case.problem(64);
+        let blocks: Vec<u32> = (0..case.costs.len() as u32).collect();
         let weighted = Weighted::new(&problem, &blocks);
-        let mut owners = vec![0; costs.len()];
+        let mut owners = vec![0; blocks.len()];
         weighted.relieve(&mut owners, 64);
         let certificate = certify(&problem, &owners).unwrap();
         assert!(

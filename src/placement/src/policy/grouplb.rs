@@ -396,45 +396,28 @@ impl<'a> Packing<'a> {
 mod tests {
     use super::*;
     use crate::certificate::{certify, loads};
-    use crate::curve::{ContactBytes, Neighbours as Contacts, neighbours as contacts};
-    use crate::generate::{Distribution, Octree, costs, octree};
+    use crate::generate::{Distribution, Refined, octree};
     use crate::policy::{lpt, shamrock};
 
-    const BYTES: ContactBytes = ContactBytes {
-        face: 4096,
-        edge: 256,
-        corner: 16,
-    };
-
-    fn case(seed: u64) -> (Octree, Contacts, Vec<f64>) {
-        let mesh = octree(seed, 3, 2, 6, 3000);
-        let graph = contacts(mesh.as_mesh(), BYTES);
-        let costs = costs(Distribution::Exponential, seed, mesh.octants.len());
-        (mesh, graph, costs)
-    }
-
-    fn problem<'a>(case: &'a (Octree, Contacts, Vec<f64>), ranks: u32) -> Problem<'a> {
-        Problem::new(&case.2, ranks)
-            .and_then(|p| p.with_mesh(case.0.as_mesh()))
-            .and_then(|p| p.with_graph(case.1.as_graph()))
-            .unwrap()
+    fn case(seed: u64) -> Refined {
+        Refined::new(octree(seed, 3, 2, 6, 3000), Distribution::Exponential, seed)
     }
 
     #[test]
     fn groups_are_connected_small_and_together() {
         let case = case(1);
-        let problem = problem(&case, 64);
+        let problem = case.problem(64);
         let faces = faces(&problem);
         let groups = groups(&problem, &Argument::None, &faces);
         let mean = problem.total() / 64.0;
-        let several = groups.work.len() < case.2.len() / 3;
+        let several = groups.work.len() < case.costs.len() / 3;
         assert!(
             several,
             "{} groups of {} blocks",
             groups.work.len(),
-            case.2.len()
+            case.costs.len()
         );
-        let mut linked = Sets::new(&case.2);
+        let mut linked = Sets::new(&case.costs);
         for &[a, b] in faces.iter().flatten() {
             if groups.of_block[a as usize] == groups.of_block[b as usize] {
                 linked.join(a, b, f64::INFINITY);
@@ -467,7 +450,7 @@ mod tests {
     #[test]
     fn groups_meet_where_refinement_is_low() {
         let case = case(2);
-        let problem = problem(&case, 64);
+        let problem = case.problem(64);
         let faces = faces(&problem);
         let groups = groups(&problem, &Argument::None, &faces);
         let deepest = faces.iter().rposition(|faces| !faces.is_empty()).unwrap();
@@ -493,13 +476,14 @@ mod tests {
     fn every_level_is_balanced_and_neighbours_are_near() {
         for seed in 1..4 {
             let case = case(seed);
-            let problem = problem(&case, 40);
+            let problem = case.problem(40);
             let owners = place(&problem, &Argument::None);
-            let levels: Vec<u8> = case.0.octants.iter().map(|octant| octant.level).collect();
+            let levels = case.mesh.octants.iter().map(|octant| octant.level);
+            let levels: Vec<u8> = levels.collect();
             let whole = problem.total() / 40.0;
             for level in 2..=6 {
                 let on_level: Vec<f64> = case
-                    .2
+                    .costs
                     .iter()
                     .zip(&levels)
                     .map(|(&cost, &of)| if of == level { cost } else { 0.0 })
@@ -525,9 +509,9 @@ mod tests {
     #[test]
     fn a_root_stays_whole_where_roots_are_placed() {
         let case = case(3);
-        let problem = problem(&case, 8);
+        let problem = case.problem(8);
         let owners = place(&problem, &Argument::Roots);
-        let roots = roots(case.0.as_mesh());
+        let roots = roots(case.mesh.as_mesh());
         let mut owner_of = vec![None; roots.len()];
         for (&root, &owner) in roots.of_block.iter().zip(&owners) {
             assert_eq!(*owner_of[root as usize].get_or_insert(owner), owner);
@@ -537,9 +521,9 @@ mod tests {
     #[test]
     fn the_order_of_the_neighbours_in_the_graph_decides_nothing() {
         let case = case(4);
-        let problem = problem(&case, 24);
-        let mut reversed = case.1.clone();
-        for row in case.1.offsets.windows(2) {
+        let problem = case.problem(24);
+        let mut reversed = case.graph.clone();
+        for row in case.graph.offsets.windows(2) {
             let row = row[0] as usize..row[1] as usize;
             reversed.neighbours[row.clone()].reverse();
             reversed.bytes[row].reverse();
@@ -554,7 +538,7 @@ mod tests {
     fn groups_are_nearer_to_their_neighbours_than_where_work_alone_decides() {
         for seed in 1..4 {
             let case = case(seed);
-            let problem = problem(&case, 40);
+            let problem = case.problem(40);
             let faces = faces(&problem);
             let groups = groups(&problem, &Argument::None, &faces);
             let by_work = lpt::place(&Problem::new(&groups.work, 40).unwrap());
@@ -563,8 +547,8 @@ mod tests {
                 .iter()
                 .map(|&group| by_work[group as usize])
                 .collect();
-            let one_rank_each = Problem::new(&case.2, groups.work.len() as u32)
-                .and_then(|p| p.with_graph(case.1.as_graph()))
+            let one_rank_each = Problem::new(&case.costs, groups.work.len() as u32)
+                .and_then(|p| p.with_graph(case.graph.as_graph()))
                 .unwrap();
             let inside = certify(&one_rank_each, &groups.of_block).unwrap();
             let inside = inside.locality.same_rank.bytes;

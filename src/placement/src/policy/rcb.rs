@@ -141,14 +141,7 @@ fn median_key(items: &[Item], axis: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::certificate::{certify, loads};
-    use crate::curve::{ContactBytes, neighbours};
-    use crate::generate::{Distribution, costs, octree};
-
-    const BYTES: ContactBytes = ContactBytes {
-        face: 4096,
-        edge: 256,
-        corner: 16,
-    };
+    use crate::generate::{Distribution, Refined, octree};
 
     #[test]
     fn equal_blocks_of_a_grid_become_bricks() {
@@ -167,14 +160,9 @@ mod tests {
     #[test]
     fn cuts_keep_more_messages_on_the_rank_than_dealing_round() {
         for ranks in [7, 64, 100] {
-            let mesh = octree(3, 3, 2, 6, 2000);
-            let graph = neighbours(mesh.as_mesh(), BYTES);
-            let costs = costs(Distribution::Exponential, 1, mesh.octants.len());
-            let problem = Problem::new(&costs, ranks)
-                .and_then(|p| p.with_mesh(mesh.as_mesh()))
-                .and_then(|p| p.with_graph(graph.as_graph()))
-                .unwrap();
-            let dealt: Vec<u32> = (0..costs.len() as u32).map(|b| b % ranks).collect();
+            let case = Refined::new(octree(3, 3, 2, 6, 2000), Distribution::Exponential, 1);
+            let problem = case.problem(ranks);
+            let dealt: Vec<u32> = (0..case.costs.len() as u32).map(|b| b % ranks).collect();
             let local =
                 |owners: &[u32]| certify(&problem, owners).unwrap().locality.same_rank.bytes;
             assert!(local(&place(&problem)) > 2 * local(&dealt), "{ranks} ranks");
@@ -184,10 +172,8 @@ mod tests {
     #[test]
     fn no_load_is_farther_above_the_mean_than_one_block_for_each_cut() {
         for ranks in [2, 3, 5, 17, 64] {
-            let mesh = octree(4, 2, 2, 7, 3000);
-            let costs = costs(Distribution::PowerLaw, 2, mesh.octants.len());
-            let problem = Problem::new(&costs, ranks).and_then(|p| p.with_mesh(mesh.as_mesh()));
-            let problem = problem.unwrap();
+            let case = Refined::new(octree(4, 2, 2, 7, 3000), Distribution::PowerLaw, 2);
+            let problem = case.without_graph(ranks);
             let certificate = certify(&problem, &place(&problem)).unwrap();
             let cuts = f64::from(ranks).log2().ceil();
             assert!(

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use crate::certificate::{certify, makespan};
     use crate::curve::Curve;
-    use crate::generate::{Distribution, costs, octree};
+    use crate::generate::{Distribution, Refined, costs, octree};
     use crate::problem::Mesh;
 
     #[test]
@@ -84,12 +84,10 @@ mod tests {
 
     #[test]
     fn a_root_stays_whole_where_roots_are_placed() {
-        let mesh = octree(7, 3, 2, 6, 1500);
-        let costs = costs(Distribution::Exponential, 4, mesh.octants.len());
-        let problem = Problem::new(&costs, 12).and_then(|p| p.with_mesh(mesh.as_mesh()));
-        let problem = problem.unwrap();
+        let case = Refined::new(octree(7, 3, 2, 6, 1500), Distribution::Exponential, 4);
+        let problem = case.without_graph(12);
         let whole = place(&problem, &Argument::Roots);
-        let roots = super::super::units::roots(mesh.as_mesh());
+        let roots = super::super::units::roots(case.mesh.as_mesh());
         let mut owner_of = vec![None; roots.len()];
         for (&root, &owner) in roots.of_block.iter().zip(&whole) {
             assert_eq!(*owner_of[root as usize].get_or_insert(owner), owner);

@@ -119,16 +119,14 @@ fn first_to_finish(problem: &Problem, ranks: &Tournament, home: u32, bytes: u64)
 mod tests {
     use super::*;
     use crate::certificate::{certify, makespan};
-    use crate::generate::{Distribution, Octree, costs, octree};
+    use crate::generate::{Distribution, Refined, octree};
     use crate::problem::{Limits, Machine};
 
-    fn refined() -> (Octree, Vec<f64>) {
-        let mesh = octree(8, 3, 2, 5, 1200);
-        let costs = costs(Distribution::Exponential, 5, mesh.octants.len());
-        (mesh, costs)
+    fn case() -> Refined {
+        Refined::new(octree(8, 3, 2, 5, 1200), Distribution::Exponential, 5)
     }
 
-    fn problem<'a>(mesh: &'a Octree, costs: &'a [f64], latency: f64) -> Problem<'a> {
+    fn problem(case: &Refined, latency: f64) -> Problem<'_> {
         let link = |factor: f64| Link {
             latency: factor * latency,
             per_byte: 0.0,
@@ -137,9 +135,8 @@ mod tests {
             same_node: link(1.0),
             remote: link(10.0),
         };
-        Problem::new(costs, 24)
-            .and_then(|p| p.with_ranks_per_node(7))
-            .and_then(|p| p.with_mesh(mesh.as_mesh()))
+        case.without_graph(24)
+            .with_ranks_per_node(7)
             .and_then(|p| p.with_machine(machine))
             .and_then(|p| {
                 p.with_limits(Limits {
@@ -152,12 +149,12 @@ mod tests {
 
     #[test]
     fn a_threshold_lies_between_round_robin_and_none() {
-        let (mesh, costs) = refined();
-        let problem = problem(&mesh, &costs, 1.0);
+        let case = case();
+        let problem = problem(&case, 1.0);
         assert_eq!(from_level(&problem, 0), round_robin(&problem));
         assert_eq!(from_level(&problem, 22), none(&problem));
         let owners = from_level(&problem, 2);
-        for ((octant, owner), home) in mesh.octants.iter().zip(&owners).zip(none(&problem)) {
+        for ((octant, owner), home) in case.mesh.octants.iter().zip(&owners).zip(none(&problem)) {
             assert!(octant.level >= 4 || *owner == home, "level 1 stays at home");
         }
         let levels = [0, 2, 22].map(|level| {
@@ -169,10 +166,10 @@ mod tests {
 
     #[test]
     fn none_keeps_everything_that_a_root_became_on_one_rank() {
-        let (mesh, costs) = refined();
-        let problem = problem(&mesh, &costs, 1.0);
+        let case = case();
+        let problem = problem(&case, 1.0);
         let mut owner_of = std::collections::HashMap::new();
-        for (octant, owner) in mesh.octants.iter().zip(none(&problem)) {
+        for (octant, owner) in case.mesh.octants.iter().zip(none(&problem)) {
             assert_eq!(*owner_of.entry(octant.ancestor(2)).or_insert(owner), owner);
         }
         assert_eq!(owner_of.len(), 64);
@@ -180,31 +177,31 @@ mod tests {
 
     #[test]
     fn the_model_weighs_work_against_messages() {
-        let (mesh, costs) = refined();
-        let free = problem(&mesh, &costs, 0.0);
-        let dear = problem(&mesh, &costs, 1e9);
+        let case = case();
+        let free = problem(&case, 0.0);
+        let dear = problem(&case, 1e9);
         assert_eq!(by_model(&dear), none(&dear), "nothing is worth a message");
         let balanced = certify(&free, &by_model(&free)).unwrap();
         assert!(balanced.makespan <= balanced.mean + 100.0, "{balanced:?}");
-        let between = problem(&mesh, &costs, 30.0);
+        let between = problem(&case, 30.0);
         let spans = [&free, &between, &dear].map(|p| makespan(p, &by_model(p)));
         assert!(spans.is_sorted() && spans[0] < spans[2], "{spans:?}");
     }
 
     #[test]
     fn the_model_finds_what_trying_every_rank_finds() {
-        let (mesh, costs) = refined();
+        let case = case();
         for latency in [0.0, 3.0, 100.0] {
-            let problem = problem(&mesh, &costs, latency);
+            let problem = problem(&case, latency);
             let (home, owners) = (none(&problem), by_model(&problem));
             let mut work = [0.0; 24];
-            let mut order: Vec<usize> = (0..costs.len()).collect();
-            order.sort_by_key(|&block| mesh.octants[block].level);
+            let mut order: Vec<usize> = (0..case.costs.len()).collect();
+            order.sort_by_key(|&block| case.mesh.octants[block].level);
             for block in order {
-                let time = |rank: u32| costs[block] + sending(&problem, home[block], rank, 8);
+                let time = |rank: u32| case.costs[block] + sending(&problem, home[block], rank, 8);
                 let finish = |rank: u32| work[rank as usize] + time(rank);
                 let least = (0..24).map(finish).fold(f64::INFINITY, f64::min);
-                let is_patch = mesh.octants[block].level > 2;
+                let is_patch = case.mesh.octants[block].level > 2;
                 assert!(
                     !is_patch || finish(owners[block]) <= least + 1e-9,
                     "block {block}"

@@ -1,9 +1,9 @@
 //! What every policy in the table keeps to.
 
 use super::*;
-use crate::curve::{ContactBytes, neighbours};
+use crate::curve::neighbours;
 use crate::error::PlacementError;
-use crate::generate::{Distribution, Random, costs, octree};
+use crate::generate::{Distribution, MESSAGE_BYTES, Random, costs, octree};
 use crate::problem::{Limits, Link, Machine, Problem};
 
 /// Each policy of the table with arguments that it takes.
@@ -31,12 +31,7 @@ fn with_everything(costs: &[f64], ranks: u32, judge: impl FnOnce(Problem)) {
         octants: &mesh.octants[..n],
         ..mesh.as_mesh()
     };
-    let contact = ContactBytes {
-        face: 4096,
-        edge: 256,
-        corner: 16,
-    };
-    let graph = neighbours(mesh, contact);
+    let graph = neighbours(mesh, MESSAGE_BYTES);
     let before: Vec<u32> = (0..n as u32).map(|b| b % ranks).collect();
     let link = |latency| Link {
         latency,
