@@ -39,26 +39,8 @@ impl Spare {
 pub enum Meaning {
     /// A cell holds a total: children get an eighth each, a parent gets the sum.
     Total,
-    /// A cell holds a mean: children get it as it is, a parent gets the mean.
-    Mean,
     /// The five means of a gas: children get limited linear values, a parent gets the mean.
     Gas { gamma: f64 },
-}
-
-impl Meaning {
-    fn down(self) -> f64 {
-        match self {
-            Meaning::Total => 0.125,
-            Meaning::Mean | Meaning::Gas { .. } => 1.0,
-        }
-    }
-
-    fn up(self) -> f64 {
-        match self {
-            Meaning::Total => 1.0,
-            Meaning::Mean | Meaning::Gas { .. } => 0.125,
-        }
-    }
 }
 
 impl Field {
@@ -105,11 +87,6 @@ impl Field {
 
     pub fn shape(&self) -> BlockShape {
         self.shape
-    }
-
-    /// Bytes that the slabs take.
-    pub fn bytes(&self) -> usize {
-        self.slabs.iter().map(|slab| slab.capacity() * 8).sum()
     }
 
     /// What one more block takes.
@@ -227,7 +204,7 @@ impl Field {
             return level::split(shape, gamma, from, octant, to);
         }
         let [nx, ny, nz] = shape.cells;
-        let (g, factor) = (shape.ghosts, meaning.down());
+        let g = shape.ghosts;
         let half = |d: usize| ((octant >> d) & 1) * shape.cells[d] / 2 + g;
         for var in 0..shape.n_vars {
             let (to, from) = self.pair(child, parent, var);
@@ -237,7 +214,7 @@ impl Field {
                     let source = shape.index(0, half(0), y / 2 + half(1), z / 2 + half(2));
                     let pairs = to[row..row + nx].chunks_exact_mut(2);
                     for (pair, value) in pairs.zip(&from[source..]) {
-                        pair.fill(value * factor);
+                        pair.fill(value * 0.125);
                     }
                 }
             }
@@ -248,7 +225,11 @@ impl Field {
     pub fn read_coarsened(&self, slot: Slot, meaning: Meaning, out: &mut Vec<f64>) {
         let shape = self.shape;
         let [nx, ny, nz] = shape.cells;
-        let ([_, sy, sz], g, factor) = (shape.strides(), shape.ghosts, meaning.up());
+        let ([_, sy, sz], g) = (shape.strides(), shape.ghosts);
+        let factor = match meaning {
+            Meaning::Total => 1.0,
+            Meaning::Gas { .. } => 0.125,
+        };
         for var in 0..shape.n_vars {
             let cells = self.var(slot, var);
             for z in (0..nz).step_by(2) {
@@ -304,24 +285,22 @@ mod tests {
             ghosts: 1,
             n_vars: 2,
         };
-        for meaning in [Meaning::Total, Meaning::Mean] {
-            let mut field = Field::new(shape);
-            let parent = field.take_slot();
-            let values: Vec<f64> = (0..96).map(|i| f64::from(i) + 0.25).collect();
-            assert!(field.write_interior(parent, &values).is_empty());
-            let joined = field.take_slot();
-            for octant in 0..8 {
-                let child = field.take_slot();
-                field.split_into(parent, octant, child, meaning);
-                let mut coarse = Vec::new();
-                field.read_coarsened(child, meaning, &mut coarse);
-                assert!(field.write_octant(joined, octant, &coarse).is_empty());
-                field.give_back(child);
-            }
-            let mut result = Vec::new();
-            field.read_interior(joined, &mut result);
-            assert_eq!(result, values);
-            assert_eq!(field.n_blocks(), 2);
+        let mut field = Field::new(shape);
+        let parent = field.take_slot();
+        let values: Vec<f64> = (0..96).map(|i| f64::from(i) + 0.25).collect();
+        assert!(field.write_interior(parent, &values).is_empty());
+        let joined = field.take_slot();
+        for octant in 0..8 {
+            let child = field.take_slot();
+            field.split_into(parent, octant, child, Meaning::Total);
+            let mut coarse = Vec::new();
+            field.read_coarsened(child, Meaning::Total, &mut coarse);
+            assert!(field.write_octant(joined, octant, &coarse).is_empty());
+            field.give_back(child);
         }
+        let mut result = Vec::new();
+        field.read_interior(joined, &mut result);
+        assert_eq!(result, values);
+        assert_eq!(field.n_blocks(), 2);
     }
 }

@@ -281,7 +281,6 @@ fn exchange_and_check(ranks: &dyn Ranks, mesh: &Mesh, sweeps: Sweeps, manner: Ma
     let faces = Faces {
         stored: SHAPE,
         ghosted: SHAPE,
-        meaning: Meaning::Total,
         // Ghosts beside the faces travel along or not; another test tells which ones.
         reach: match seed % 4 {
             0 => Reach::AnyOrder,

@@ -1,10 +1,9 @@
-//! Ghost values of one face: where they come from, and the copies between two views of memory.
+//! Ghost values of one face: where they come from, and the copies between two views of memory. Cells hold totals.
 //!
 //! A face of a block, a quadrant of a face and a packed message are all the same thing here: a
 //! [`View`], rows of cells at fixed distances. So one copy serves local blocks and messages alike.
 
-use crate::exchange::view::{View, copy, dense, gather, mean, spread};
-use crate::field::Meaning;
+use crate::exchange::view::{View, copy, dense, gather, spread};
 use crate::leaf::{axis, tangents};
 use crate::shape::BlockShape;
 use crate::stencil::between::Plane;
@@ -36,7 +35,7 @@ pub enum Reach {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
     SummedBySender,
-    /// All cells travel: four times as many. For [`Meaning::Total`] only.
+    /// All cells travel: four times as many.
     SummedByReceiver,
 }
 
@@ -57,7 +56,6 @@ pub struct Faces {
     /// The block whose ghosts are filled: the same, or a scratch block with ghosts where stored blocks
     /// have none.
     pub ghosted: BlockShape,
-    pub meaning: Meaning,
     pub reach: Reach,
     pub crossing: Crossing,
 }
@@ -138,14 +136,6 @@ impl Faces {
         Faces::beyond(self.ghosted, face ^ 1, layer)
     }
 
-    fn coarse_factor(&self) -> f64 {
-        match self.meaning {
-            // A quarter of the coarse cell's share of the face belongs to each of four fine cells.
-            Meaning::Total => 0.25,
-            Meaning::Mean | Meaning::Gas { .. } => 1.0,
-        }
-    }
-
     /// Fills the ghosts of `to` from a block of this rank.
     pub fn copy(&self, face: usize, source: Source, to: &mut [f64], from: &[f64]) {
         let (stored, ghosted) = (self.stored, self.ghosted);
@@ -160,7 +150,7 @@ impl Faces {
                 Source::Coarser(q) => {
                     let fine = Faces::plane(ghosted, face, ghost, fine_span(ghosted, face));
                     let view = self.given_quadrant(face, layer / 2, q);
-                    spread(to, fine, from, view, self.coarse_factor());
+                    spread(to, fine, from, view);
                 }
                 Source::Finer(q) => {
                     let span = Faces::quadrant_span(ghosted, face, q);
@@ -198,16 +188,9 @@ impl Faces {
     }
 
     fn coarsen(&self, face: usize, layer: usize, to: &mut [f64], to_view: View, from: &[f64]) {
-        let fine = |plane| {
-            let normal = Faces::beyond(self.stored, face, plane);
-            Faces::plane(self.stored, face, normal, fine_span(self.stored, face))
-        };
-        match self.meaning {
-            Meaning::Total => gather(to, to_view, from, fine(layer)),
-            Meaning::Mean | Meaning::Gas { .. } => {
-                mean(to, to_view, from, [fine(2 * layer), fine(2 * layer + 1)])
-            }
-        }
+        let normal = Faces::beyond(self.stored, face, layer);
+        let fine = Faces::plane(self.stored, face, normal, fine_span(self.stored, face));
+        gather(to, to_view, from, fine);
     }
 
     /// Appends what the owner of `from` sends for one variable.
@@ -266,13 +249,7 @@ impl Faces {
                     let span = fine_span(self.ghosted, face);
                     let view = Faces::plane(self.ghosted, face, ghost, span);
                     let counts = view.counts.map(|n| n / 2);
-                    spread(
-                        to,
-                        view,
-                        now(layer / 2),
-                        dense(counts),
-                        self.coarse_factor(),
-                    );
+                    spread(to, view, now(layer / 2), dense(counts));
                 }
                 Source::Finer(q) => {
                     let span = Faces::quadrant_span(self.ghosted, face, q);
@@ -310,20 +287,19 @@ impl Faces {
     }
 
     /// Fills a plane of ghost values without gaps, or the quadrant of it that `source` says, from a block
-    /// of another level: cells hold totals, and there is one layer of ghosts.
+    /// of another level: there is one layer of ghosts.
     pub fn fill_plane(&self, face: usize, source: Source, to: &mut [f64], from: Giver) {
-        debug_assert_eq!((self.meaning, self.ghosted.ghosts), (Meaning::Total, 1));
+        debug_assert_eq!(self.ghosted.ghosts, 1);
         let counts = fine_span(self.stored, face).map(|(_, n)| n);
         let halves = counts.map(|n| n / 2);
         match (source, from) {
             (Source::Same, _) => unreachable!("used where it lies"),
             (Source::Coarser(q), Giver::Block(from)) => {
                 let coarse = self.given_quadrant(face, 0, q);
-                spread(to, dense(counts), from, coarse, self.coarse_factor());
+                spread(to, dense(counts), from, coarse);
             }
             (Source::Coarser(_), Giver::Packed(from)) => {
-                let factor = self.coarse_factor();
-                spread(to, dense(counts), from, dense(halves), factor);
+                spread(to, dense(counts), from, dense(halves));
             }
             (Source::Finer(q), Giver::Block(from)) => {
                 let to_view = dense(counts).quadrant(q);

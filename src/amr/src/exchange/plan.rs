@@ -37,7 +37,6 @@ pub struct Partner {
     pub sends: Vec<Half>,
     pub receives: Vec<Half>,
     /// Values per variable.
-    pub n_sent: usize,
     pub n_received: usize,
 }
 
@@ -191,7 +190,6 @@ impl Pair {
         let receives: Vec<Half> = self.receives.into_iter().map(|(_, half)| half).collect();
         Partner {
             rank,
-            n_sent: sends.iter().map(len).sum(),
             n_received: receives.iter().map(len).sum(),
             sends,
             receives,

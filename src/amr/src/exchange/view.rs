@@ -60,14 +60,14 @@ pub(super) fn copy(to: &mut [f64], to_view: View, from: &[f64], from_view: View)
     }
 }
 
-/// Each coarse value times `factor` into two by two fine ones.
-pub(super) fn spread(to: &mut [f64], fine: View, from: &[f64], coarse: View, factor: f64) {
+/// A quarter of each coarse value into two by two fine ones: cells hold totals.
+pub(super) fn spread(to: &mut [f64], fine: View, from: &[f64], coarse: View) {
     let [n, rows] = coarse.counts;
     let [s0, s1] = fine.strides;
     for j in 0..rows {
         let (to, from) = (&mut to[fine.row(2 * j)..], &from[coarse.row(j)..]);
         for i in 0..n {
-            let value = from[i * coarse.strides[0]] * factor;
+            let value = from[i * coarse.strides[0]] * 0.25;
             let at = 2 * i * s0;
             to[at] = value;
             to[at + s0] = value;
@@ -87,21 +87,6 @@ pub(super) fn gather(to: &mut [f64], coarse: View, from: &[f64], fine: View) {
             let at = 2 * i * s0;
             to[i * coarse.strides[0]] =
                 (from[at] + from[at + s0]) + (from[at + s1] + from[at + s0 + s1]);
-        }
-    }
-}
-
-/// Means of two by two by two fine values.
-pub(super) fn mean(to: &mut [f64], coarse: View, from: &[f64], fine: [View; 2]) {
-    let [n, rows] = coarse.counts;
-    let [s0, s1] = fine[0].strides;
-    for j in 0..rows {
-        for i in 0..n {
-            let sums = fine.map(|fine| {
-                let at = fine.row(2 * j) + 2 * i * s0;
-                (from[at] + from[at + s0]) + (from[at + s1] + from[at + s0 + s1])
-            });
-            to[coarse.row(j) + i * coarse.strides[0]] = (sums[0] + sums[1]) * 0.125;
         }
     }
 }

@@ -6,15 +6,15 @@
 //! and 8 for each field.
 //!
 //! ```text
-//! NAME.pvd                      opens the whole run; one entry per step
-//! NAME.000040.pvtu              the index of a step, written by rank 0
-//! NAME.000040.0003.vtu          the blocks of rank 3
+//! mesh.pvd                      opens the whole run; one entry per step
+//! mesh.000040.pvtu              the index of a step, written by rank 0
+//! mesh.000040.0003.vtu          the blocks of rank 3
 //! ```
 //! Source: the VTK XML formats (UnstructuredGrid, PUnstructuredGrid, Collection), version 1.0 with 64-bit headers.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::shape::BlockShape;
 
@@ -25,13 +25,11 @@ const VOXEL: u8 = 11;
 /// Corners of a voxel.
 const CORNERS: usize = 8;
 
-/// A run's VTK output: a folder, a name, and the fields that are written.
+/// A run's VTK output: a folder, and the fields that are written.
 #[derive(Clone, Debug)]
 pub struct Vtk {
     pub folder: PathBuf,
-    /// Files begin with it; letters, digits, `-` and `_` are safe.
-    pub name: String,
-    /// Name of a field and the variable it shows.
+    /// Name of a field, which needs no escape in XML, and the variable it shows.
     pub fields: Vec<(String, usize)>,
     pub shape: BlockShape,
     pub roots: [u32; 3],
@@ -55,7 +53,7 @@ impl Vtk {
         rank: usize,
         blocks: &[BlockView<'_>],
     ) -> Result<(), OutputError> {
-        publish(&self.folder.join(self.piece(step, rank)), |file| {
+        publish(&self.folder.join(Vtk::piece(step, rank)), |file| {
             self.stream(file, blocks)
         })
     }
@@ -64,7 +62,7 @@ impl Vtk {
     ///
     /// Errors: `OutputError`.
     pub fn write_index(&self, step: u64, n_ranks: usize) -> Result<(), OutputError> {
-        publish(&self.folder.join(self.index(step)), |file| {
+        publish(&self.folder.join(Vtk::index(step)), |file| {
             header(file, "PUnstructuredGrid")?;
             writeln!(file, "<PUnstructuredGrid GhostLevel=\"0\">\n<PPoints>")?;
             writeln!(
@@ -75,17 +73,12 @@ impl Vtk {
                 writeln!(
                     file,
                     "<PDataArray type=\"{}\" Name=\"{}\"/>",
-                    array.kind,
-                    escaped(&array.name)
+                    array.kind, array.name
                 )?;
             }
             writeln!(file, "</PCellData>")?;
             for rank in 0..n_ranks {
-                writeln!(
-                    file,
-                    "<Piece Source=\"{}\"/>",
-                    escaped(&self.piece(step, rank))
-                )?;
+                writeln!(file, "<Piece Source=\"{}\"/>", Vtk::piece(step, rank))?;
             }
             writeln!(file, "</PUnstructuredGrid>\n</VTKFile>")
         })
@@ -96,26 +89,26 @@ impl Vtk {
     /// Shape:  step and simulated time.
     /// Errors: `OutputError`.
     pub fn write_series(&self, steps: &[(u64, f64)]) -> Result<(), OutputError> {
-        publish(&self.folder.join(format!("{}.pvd", self.name)), |file| {
+        publish(&self.folder.join("mesh.pvd"), |file| {
             header(file, "Collection")?;
             writeln!(file, "<Collection>")?;
             for &(step, time) in steps {
                 writeln!(
                     file,
                     "<DataSet timestep=\"{time}\" part=\"0\" file=\"{}\"/>",
-                    escaped(&self.index(step))
+                    Vtk::index(step)
                 )?;
             }
             writeln!(file, "</Collection>\n</VTKFile>")
         })
     }
 
-    fn index(&self, step: u64) -> String {
-        format!("{}.{step:06}.pvtu", self.name)
+    fn index(step: u64) -> String {
+        format!("mesh.{step:06}.pvtu")
     }
 
-    fn piece(&self, step: u64, rank: usize) -> String {
-        format!("{}.{step:06}.{rank:04}.vtu", self.name)
+    fn piece(step: u64, rank: usize) -> String {
+        format!("mesh.{step:06}.{rank:04}.vtu")
     }
 
     fn cell_data(&self, cells: u64) -> Vec<Array> {
@@ -270,11 +263,6 @@ impl Vtk {
         }
         Ok(())
     }
-
-    /// Where the index of a step lies.
-    pub fn index_path(&self, step: u64) -> PathBuf {
-        Path::new(&self.folder).join(self.index(step))
-    }
 }
 
 fn header(file: &mut impl Write, kind: &str) -> io::Result<()> {
@@ -293,7 +281,6 @@ fn declare(file: &mut impl Write, array: &Array, offset: &mut u64) -> io::Result
         components,
         bytes,
     } = array;
-    let name = escaped(name);
     writeln!(
         file,
         "<DataArray type=\"{kind}\" Name=\"{name}\" NumberOfComponents=\"{components}\" format=\"appended\" \
@@ -303,15 +290,10 @@ fn declare(file: &mut impl Write, array: &Array, offset: &mut u64) -> io::Result
     Ok(())
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::leaf::Leaf;
 
@@ -322,10 +304,9 @@ mod tests {
     };
 
     fn vtk(folder: &Path) -> Vtk {
-        let fields = vec![("density".to_owned(), 0), ("a<b".to_owned(), 1)];
+        let fields = vec![("density".to_owned(), 0), ("energy".to_owned(), 1)];
         Vtk {
             folder: folder.to_owned(),
-            name: "run".to_owned(),
             fields,
             shape: SHAPE,
             roots: [2, 1, 1],
@@ -354,7 +335,7 @@ mod tests {
         vtk(folder.path())
             .write_piece(7, 3, &blocks)
             .expect("written");
-        let bytes = std::fs::read(folder.path().join("run.000007.0003.vtu")).expect("there");
+        let bytes = std::fs::read(folder.path().join("mesh.000007.0003.vtu")).expect("there");
         let start = bytes
             .windows(2)
             .position(|pair| pair == b"\n_")
@@ -362,7 +343,7 @@ mod tests {
             + 2;
         let head = String::from_utf8_lossy(&bytes[..start]).into_owned();
         assert!(
-            head.contains("Name=\"a&lt;b\"") && head.contains("NumberOfCells=\"32\""),
+            head.contains("Name=\"energy\"") && head.contains("NumberOfCells=\"32\""),
             "{head}"
         );
         let offsets = head
@@ -398,16 +379,16 @@ mod tests {
         let vtk = vtk(folder.path());
         vtk.write_index(7, 3).expect("written");
         vtk.write_series(&[(0, 0.0), (7, 0.25)]).expect("written");
-        let index = std::fs::read_to_string(vtk.index_path(7)).expect("there");
+        let index = std::fs::read_to_string(folder.path().join("mesh.000007.pvtu")).expect("there");
         for rank in 0..3 {
             assert!(
-                index.contains(&format!("<Piece Source=\"run.000007.{rank:04}.vtu\"/>")),
+                index.contains(&format!("<Piece Source=\"mesh.000007.{rank:04}.vtu\"/>")),
                 "{index}"
             );
         }
-        let series = std::fs::read_to_string(folder.path().join("run.pvd")).expect("there");
+        let series = std::fs::read_to_string(folder.path().join("mesh.pvd")).expect("there");
         assert!(
-            series.contains("timestep=\"0.25\" part=\"0\" file=\"run.000007.pvtu\""),
+            series.contains("timestep=\"0.25\" part=\"0\" file=\"mesh.000007.pvtu\""),
             "{series}"
         );
     }

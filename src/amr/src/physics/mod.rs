@@ -39,7 +39,7 @@ pub mod wave;
 
 pub use domain::Domain;
 pub use euler::Stage;
-pub use scheme::{FaceFluxes, FluxOrder, Limiter, Scheme, Scratch};
+pub use scheme::{FaceFluxes, FluxOrder, Scheme, Scratch};
 
 use thiserror::Error;
 

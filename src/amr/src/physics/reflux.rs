@@ -71,7 +71,7 @@ mod tests {
     use crate::exact_sum::ExactSum;
     use crate::physics::boundary::{self, Boundary};
     use crate::physics::state::Primitive;
-    use crate::physics::{FluxOrder, Limiter, Scheme, Scratch, Stage, level};
+    use crate::physics::{FluxOrder, Scheme, Scratch, Stage, level};
 
     const SHAPE: BlockShape = BlockShape {
         cells: [8, 8, 8],
@@ -99,7 +99,6 @@ mod tests {
             let scheme = Scheme {
                 shape: SHAPE,
                 gamma: 1.4,
-                limiter: Limiter::default(),
                 fluxes: FluxOrder::default(),
             };
             let blocks = (0..5).map(|block| {

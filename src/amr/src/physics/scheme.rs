@@ -3,16 +3,6 @@
 use super::N_VARS;
 use crate::shape::BlockShape;
 
-/// How neighbouring differences become a slope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Limiter {
-    /// The smaller difference: the most dissipative one, for very strong shocks.
-    Minmod,
-    /// The central difference unless twice the smaller one is less (van Leer 1977).
-    #[default]
-    MonotonizedCentral,
-}
-
 /// Of which order fluxes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FluxOrder {
@@ -29,7 +19,6 @@ pub struct Scheme {
     pub shape: BlockShape,
     /// Ratio of specific heats.
     pub gamma: f64,
-    pub limiter: Limiter,
     pub fluxes: FluxOrder,
 }
 

@@ -3,7 +3,7 @@
 use super::positive::PositiveFlux;
 use super::riemann::{hllc, lesser};
 use super::state::Primitive;
-use super::{FaceFluxes, FluxOrder, Limiter, N_VARS, Scheme, Scratch};
+use super::{FaceFluxes, FluxOrder, N_VARS, Scheme, Scratch};
 
 /// Faces that are computed together.
 const LANES: usize = 8;
@@ -15,24 +15,8 @@ pub(super) fn all_axes(
     fluxes: &mut FaceFluxes,
     scratch: &mut Scratch,
 ) {
-    match scheme.limiter {
-        Limiter::Minmod => each_axis(scheme, minmod, dt_over_dx, fluxes, scratch),
-        Limiter::MonotonizedCentral => {
-            each_axis(scheme, monotonized_central, dt_over_dx, fluxes, scratch)
-        }
-    }
-}
-
-fn each_axis<F: Fn(f64, f64) -> f64 + Copy>(
-    scheme: &Scheme,
-    limiter: F,
-    dt_over_dx: [f64; 3],
-    fluxes: &mut FaceFluxes,
-    scratch: &mut Scratch,
-) {
     let sweep = |axis: usize| Sweep {
         scheme: *scheme,
-        limiter,
         axis,
         stride: scheme.shape.strides()[axis],
         dt_over_dx: dt_over_dx[axis],
@@ -42,16 +26,7 @@ fn each_axis<F: Fn(f64, f64) -> f64 + Copy>(
     sweep(2).across_rows(fluxes, scratch);
 }
 
-#[inline(always)]
-fn minmod(a: f64, b: f64) -> f64 {
-    let smaller = lesser(a.abs(), b.abs());
-    if a * b > 0.0 {
-        smaller.copysign(a)
-    } else {
-        0.0
-    }
-}
-
+/// Of two differences the slope: the central one unless twice the smaller one is less (van Leer 1977).
 #[inline(always)]
 fn monotonized_central(a: f64, b: f64) -> f64 {
     let steepest = 2.0 * lesser(a.abs(), b.abs());
@@ -64,16 +39,15 @@ fn monotonized_central(a: f64, b: f64) -> f64 {
 
 /// One axis of a block.
 #[derive(Clone, Copy)]
-struct Sweep<F> {
+struct Sweep {
     scheme: Scheme,
-    limiter: F,
     axis: usize,
     /// From a cell to the next one along the axis.
     stride: usize,
     dt_over_dx: f64,
 }
 
-impl<F: Fn(f64, f64) -> f64 + Copy> Sweep<F> {
+impl Sweep {
     fn along_rows(&self, fluxes: &mut FaceFluxes, scratch: &mut Scratch) {
         let shape = self.scheme.shape;
         let (nx, vars) = (shape.cells[0], shape.cells_per_var());
@@ -198,8 +172,10 @@ impl<F: Fn(f64, f64) -> f64 + Copy> Sweep<F> {
             let (above, far_above) = (load(cell), load(cell + self.stride));
             for l in 0..L {
                 let across = above[l] - below[l];
-                left[place][l] = below[l] + 0.5 * (self.limiter)(below[l] - far_below[l], across);
-                right[place][l] = above[l] - 0.5 * (self.limiter)(across, far_above[l] - above[l]);
+                left[place][l] =
+                    below[l] + 0.5 * monotonized_central(below[l] - far_below[l], across);
+                right[place][l] =
+                    above[l] - 0.5 * monotonized_central(across, far_above[l] - above[l]);
             }
         }
         let mut flux = [[0.0; L]; N_VARS];

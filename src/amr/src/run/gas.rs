@@ -15,7 +15,7 @@ use crate::physics::boundary::Boundary;
 use crate::physics::rarefaction::Rarefaction;
 use crate::physics::sedov::{Ball, Blast, Exact, Extent, ShockRadius};
 use crate::physics::wave::Wave;
-use crate::physics::{FaceFluxes, FluxOrder, Limiter, Scheme, Scratch, Stage, indicator, reflux};
+use crate::physics::{FaceFluxes, FluxOrder, Scheme, Scratch, Stage, indicator, reflux};
 use crate::ranks::Op;
 use crate::refine::Mark;
 use crate::report::{Shock, WaveError};
@@ -50,7 +50,6 @@ impl Gas {
             scheme: Scheme {
                 shape,
                 gamma,
-                limiter: Limiter::default(),
                 fluxes: FluxOrder::default(),
             },
             problem: match options.problem {

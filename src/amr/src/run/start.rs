@@ -39,7 +39,6 @@ impl<'a> Run<'a> {
         let faces = Faces {
             stored: settings.shape,
             ghosted: settings.ghosted(),
-            meaning: meaning(settings),
             reach: settings.reach(),
             crossing: settings.crossing(),
         };

@@ -38,7 +38,6 @@ impl Run<'_> {
         };
         let vtk = Vtk {
             folder: folder.clone(),
-            name: "mesh".into(),
             fields: (0..)
                 .zip(names)
                 .map(|(var, &name)| (name.into(), var))

@@ -7,7 +7,6 @@ use colltune_amr::exchange::Bundling;
 use colltune_amr::exchange::face::{Faces, Source};
 use colltune_amr::exchange::gas::GasFaces;
 use colltune_amr::exchange::plan::Sweeps as Grouping;
-use colltune_amr::field::Meaning;
 use colltune_amr::mesh::Mesh;
 use colltune_amr::physics::GAMMA;
 use colltune_amr::physics::boundary::Boundary;
@@ -106,7 +105,6 @@ fn lengths(settings: &Settings) -> Box<dyn Fn(usize, Source) -> usize> {
     let faces = Faces {
         stored: settings.shape,
         ghosted: settings.ghosted(),
-        meaning: Meaning::Total,
         reach: settings.reach(),
         crossing: settings.crossing(),
     };

@@ -1,9 +1,9 @@
 //! One block alone: conservation, convergence to exact solutions, and states that no gas has.
 
 use super::*;
+use crate::physics::FluxOrder;
 use crate::physics::boundary::{self, Boundary};
 use crate::physics::state::Primitive;
-use crate::physics::{FluxOrder, Limiter};
 
 fn scheme(cells: [usize; 3]) -> Scheme {
     let shape = BlockShape {
@@ -14,7 +14,6 @@ fn scheme(cells: [usize; 3]) -> Scheme {
     Scheme {
         shape,
         gamma: 1.4,
-        limiter: Limiter::default(),
         fluxes: FluxOrder::default(),
     }
 }
@@ -123,26 +122,17 @@ fn a_periodic_block_conserves_mass_momentum_and_energy_to_round_off() {
             pressure: if at[2] > 3 { 10.0 } else { 0.1 },
         }
     };
-    for limiter in [Limiter::Minmod, Limiter::MonotonizedCentral] {
-        let mut block = Alone::new(
-            Scheme {
-                limiter,
-                ..scheme([12, 6, 8])
-            },
-            0.1,
-            wave,
+    let mut block = Alone::new(scheme([12, 6, 8]), 0.1, wave);
+    let before: Vec<f64> = (0..N_VARS).map(|var| block.total(var)).collect();
+    for _ in 0..40 {
+        block.step(f64::INFINITY, periodic);
+    }
+    for (var, before) in before.into_iter().enumerate() {
+        let drift = (block.total(var) - before).abs();
+        assert!(
+            drift <= 1e-12 * block.total(4),
+            "variable {var} drifts by {drift:e}"
         );
-        let before: Vec<f64> = (0..N_VARS).map(|var| block.total(var)).collect();
-        for _ in 0..40 {
-            block.step(f64::INFINITY, periodic);
-        }
-        for (var, before) in before.into_iter().enumerate() {
-            let drift = (block.total(var) - before).abs();
-            assert!(
-                drift <= 1e-12 * block.total(4),
-                "variable {var} drifts by {drift:e}"
-            );
-        }
     }
 }
 
