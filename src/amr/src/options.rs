@@ -209,9 +209,6 @@ pub struct Options {
     /// What decides where a stencil's mesh is fine: --object, or the gradient of the first variable.
     #[arg(long, value_enum, default_value_t = CriterionName::Objects)]
     pub refine_by: CriterionName,
-    /// Across what neighbours differ by one level at most.
-    #[arg(long, value_enum, default_value_t = BalanceName::Faces)]
-    pub balance_across: BalanceName,
     /// Rings of blocks that are refined along with each block that is, so that what was found there is still on fine
     /// cells at the next refinement [default: 0; with euler as many as hold --cfl times --refine_freq cells].
     #[arg(long, value_name = "RINGS")]
@@ -322,15 +319,6 @@ pub enum CriterionName {
     Objects,
     /// Cells start as a smooth pulse in the middle instead of at random.
     Gradient,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum BalanceName {
-    Faces,
-    /// Faces and edges.
-    Edges,
-    /// Faces, edges and corners.
-    Corners,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

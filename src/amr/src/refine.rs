@@ -4,7 +4,6 @@
 //! outcome is a function of the leaves and the marks alone, whoever owns them.
 
 mod mark;
-mod touch;
 
 mod buffer;
 mod carried;
@@ -13,18 +12,8 @@ pub use self::buffer::widen;
 pub use self::mark::{Mark, Origin};
 
 use self::carried::Carried;
-use self::touch::touching;
 use crate::leaf::{FACES, Leaf};
 use crate::mesh::{Mesh, Neighbour};
-
-/// Where touching leaves differ by one level at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Across {
-    Faces,
-    Edges,
-    /// Edges too.
-    Corners,
-}
 
 /// What one pass of refinement did.
 #[derive(Clone, Debug)]
@@ -107,61 +96,6 @@ pub fn settle(mesh: &Mesh, marks: &mut [Mark]) {
             }
         }
     }
-}
-
-/// The same across edges, or edges and corners, too. The mesh must keep that rule now.
-///
-/// Only a leaf can tell that a coarser or equal one beyond its edge is left behind: marks of those are
-/// raised, then faces are settled again, until nothing changes.
-pub fn settle_across(mesh: &Mesh, marks: &mut [Mark], across: Across) {
-    settle(mesh, marks);
-    if across == Across::Faces {
-        return;
-    }
-    let level_after =
-        |marks: &[Mark], i: usize| i32::from(mesh.leaves()[i].level) + marks[i] as i32;
-    loop {
-        let mut raised = false;
-        for i in 0..mesh.len() {
-            for j in coarser_or_equal_beyond(mesh, i, across) {
-                if level_after(marks, i) <= level_after(marks, j) + 1 {
-                    continue;
-                }
-                raised = true;
-                match marks[j] {
-                    Mark::Join => hold(mesh, marks, j),
-                    _ => marks[j] = Mark::Split,
-                }
-            }
-        }
-        if !raised {
-            return;
-        }
-        settle(mesh, marks);
-    }
-}
-
-/// Leaves of the same or a coarser level that touch leaf `i` at an edge, or an edge or a corner.
-fn coarser_or_equal_beyond(mesh: &Mesh, i: usize, across: Across) -> impl Iterator<Item = usize> {
-    let n_axes_max = match across {
-        Across::Faces => 1,
-        Across::Edges => 2,
-        Across::Corners => 3,
-    };
-    touching(mesh, i, 2..=n_axes_max)
-}
-
-/// Whether leaves that touch across `across` differ by one level at most; names the first that do not.
-pub fn is_balanced(mesh: &Mesh, across: Across) -> Result<(), String> {
-    for i in 0..mesh.len() {
-        for j in coarser_or_equal_beyond(mesh, i, across) {
-            let (leaf, other) = (mesh.leaves()[i], mesh.leaves()[j]);
-            if leaf.level > other.level + 1 {
-                return Err(format!("{leaf:?} touches {other:?}"));
-            }
-        }
-    }
-    Ok(())
 }
 
 fn has_finer(mesh: &Mesh, i: usize) -> bool {

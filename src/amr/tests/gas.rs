@@ -108,7 +108,7 @@ fn uneven_costs_and_library_placements_by_measured_time_change_no_bit() {
 
 /// Four, two and one root blocks, so that a block may be its own neighbour.
 const PERIODIC: &str = "--boundary periodic --nx 4 --ny 4 --nz 4 --npx 4 --npy 2 --npz 1 --num_refine 2 \
-    --refine_freq 4 --checksum_freq 1 --num_tsteps 60 --balance_across corners --validate";
+    --refine_freq 4 --checksum_freq 1 --num_tsteps 60 --validate";
 
 #[test]
 fn a_blast_in_a_periodic_domain_is_the_same_to_the_last_bit_wherever_it_begins_and_conserves() {

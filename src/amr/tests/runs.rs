@@ -122,7 +122,6 @@ fn lines_that_make_no_sense_are_refused_with_a_reason() {
     refused("--stencil 0", 1, "7 or 27");
     refused("--code 3", 1, "--code 3");
     refused("--code 1 --physics euler", 1, "--code");
-    refused("--compat --balance_across edges", 1, "--balance_across");
     refused("--refine_by gradient --compat", 1, "--refine_by");
     refused("--refine_above .1 --join_below .2", 1, "join_below");
     refused("--rcb --hilbert", 1, "several placements");
@@ -202,22 +201,6 @@ fn the_gradient_of_a_pulse_decides_where_the_mesh_is_fine() {
         let other = try_run(n_ranks, &format!("{line} --hilbert")).expect("a run");
         assert_eq!(bits(&one), bits(&other), "{n_ranks} ranks");
     }
-}
-
-#[test]
-fn balance_across_edges_and_corners_makes_more_blocks_each() {
-    let splits = |across: &str| {
-        let line = format!("{MOVING} --balance_across {across}");
-        let (one, four) = (try_run(1, &line), try_run(4, &line));
-        let (one, four) = (one.expect("a valid mesh"), four.expect("a valid mesh"));
-        assert_eq!(bits(&one), bits(&four), "{across}");
-        one.blocks_per_step.avg
-    };
-    let [faces, edges, corners] = ["faces", "edges", "corners"].map(splits);
-    assert!(
-        faces < edges && edges <= corners,
-        "{faces} {edges} {corners}"
-    );
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! A margin round what a criterion wants finer, so that it is still on fine cells when the mesh is adapted next.
 
 use super::mark::Mark;
-use super::touch::touching;
 use crate::mesh::Mesh;
 
 /// What leaves want when each one that is wanted finer takes `n_rings` rings of leaves round it along.
@@ -33,7 +32,7 @@ pub fn widen(mesh: &Mesh, mut wants: Vec<Mark>, n_rings: u32) -> Vec<Mark> {
                 .for_each(|level| *level = level.saturating_sub(1));
         }
         for i in 0..mesh.len() {
-            for j in touching(mesh, i, 1..=3) {
+            for j in touching(mesh, i) {
                 least[i] = least[i].max(before[j]);
                 least[j] = least[j].max(before[i]);
             }
@@ -47,6 +46,19 @@ pub fn widen(mesh: &Mesh, mut wants: Vec<Mark>, n_rings: u32) -> Vec<Mark> {
         }
     }
     wants
+}
+
+/// Leaves of the same or a coarser level that touch leaf `i` at a face, an edge or a corner.
+fn touching(mesh: &Mesh, i: usize) -> impl Iterator<Item = usize> + '_ {
+    let leaf = mesh.leaves()[i];
+    let directions = (0..27).filter(|&direction| direction != 13);
+    directions.filter_map(move |direction: i64| {
+        let step = [direction % 3 - 1, direction / 3 % 3 - 1, direction / 9 - 1];
+        let beyond = leaf.stepped(step, mesh.grid)?;
+        // Finer leaves there look this way themselves.
+        let place = mesh.holder(beyond);
+        (mesh.leaves()[place].level <= leaf.level).then_some(place)
+    })
 }
 
 #[cfg(test)]

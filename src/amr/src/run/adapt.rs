@@ -7,7 +7,7 @@ use colltune_placement::Balanced;
 
 use super::owners::{is_uneven, limit_moves};
 use crate::mesh::Mesh;
-use crate::refine::{Mark, Origin, first_marks, settle_across, widen};
+use crate::refine::{Mark, Origin, first_marks, settle, widen};
 use crate::settings::{PlacementName, Settings};
 
 /// What happens to the mesh.
@@ -129,11 +129,11 @@ pub(super) trait Adaptive: Balanced<Policy = PlacementName> {
     /// One pass: each block goes up or down by one level at most. Says whether any did.
     fn pass(&mut self, step: u64) -> Result<bool, Self::Error> {
         let all = self.wanted(step);
-        let (mesh, settings) = (self.mesh(), self.settings());
+        let mesh = self.mesh();
         let wants: &dyn Fn(usize) -> Mark = &|i| all[i];
         let widened = widen(mesh, all.clone(), self.n_rings());
         let mut marks = first_marks(mesh, |i| widened[i]);
-        settle_across(mesh, &mut marks, settings.across());
+        settle(mesh, &mut marks);
         self.hear(Event::Marked {
             mesh,
             marks: &marks,

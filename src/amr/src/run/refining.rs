@@ -10,7 +10,7 @@ use crate::checksum::Broken;
 use crate::options::CriterionName;
 use crate::physics::indicator::jump_within_max;
 use crate::placement::library::octants;
-use crate::refine::{Mark, apply, is_balanced};
+use crate::refine::{Mark, apply};
 use crate::telemetry::Phase;
 
 impl Run<'_> {
@@ -145,7 +145,6 @@ impl Run<'_> {
             return Ok(());
         }
         let mesh = self.mesh.is_valid(self.ranks.n_ranks());
-        let mesh = mesh.and_then(|()| is_balanced(&self.mesh, self.settings.across()));
         let blocks = self.blocks.is_valid(&self.mesh, self.ranks.rank());
         // One rank's blocks may be wrong while another's are right: all stop.
         let mut wrong = [i32::from(blocks.is_err())];

@@ -1,9 +1,7 @@
 //! What values options may have, alone and beside each other.
 
 use crate::leaf::Grid;
-use crate::options::{
-    BalanceName, BoundaryName, CriterionName, ExchangeName, Options, ProblemName, Refusal,
-};
+use crate::options::{BoundaryName, CriterionName, ExchangeName, Options, ProblemName, Refusal};
 
 /// The most rings that `--refine_buffer` may ask for.
 pub(super) const REFINE_BUFFER_MAX: u32 = 64;
@@ -98,11 +96,6 @@ pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
     if options.compat && options.refine_buffer.is_some_and(|rings| rings > 0) {
         return Err(Refusal::new(
             "--compat goes without --refine_buffer: miniAMR knows none",
-        ));
-    }
-    if options.compat && options.balance_across != BalanceName::Faces {
-        return Err(Refusal::new(
-            "--compat goes with --balance_across faces: miniAMR knows no other",
         ));
     }
     check_criterion(options)

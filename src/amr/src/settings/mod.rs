@@ -19,14 +19,13 @@ use crate::leaf::Grid;
 use crate::mesh::Mesh;
 use crate::object::{ARGUMENTS, Object, Objects};
 use crate::options::{
-    BalanceName, BoundaryName, CriterionName, ExchangeName, Options, OrderName, Refusal, WeighName,
+    BoundaryName, CriterionName, ExchangeName, Options, OrderName, Refusal, WeighName,
 };
 use crate::physics::{self, Domain};
 use crate::placement::Question;
 use crate::placement::curve::Curve;
 use crate::placement::library::octants;
 use crate::placement::rcb::{Axes, Rcb};
-use crate::refine::Across;
 use crate::shape::BlockShape;
 
 /// All settings of a run. The same on every rank.
@@ -209,15 +208,6 @@ impl Settings {
         match self.options.sedov_centre[..] {
             [x, y, z] => [x, y, z],
             _ => self.domain().middle(),
-        }
-    }
-
-    /// Across what leaves differ by one level at most.
-    pub fn across(&self) -> Across {
-        match self.options.balance_across {
-            BalanceName::Faces => Across::Faces,
-            BalanceName::Edges => Across::Edges,
-            BalanceName::Corners => Across::Corners,
         }
     }
 
