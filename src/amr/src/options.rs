@@ -206,15 +206,11 @@ pub struct Options {
     /// What the gas meets at the domain's faces. Sums are not checked where it flows out: it is lost to them.
     #[arg(long, value_enum, default_value_t = BoundaryName::Reflecting)]
     pub boundary: BoundaryName,
-    /// What decides where a stencil's mesh is fine: --object, or the gradient of the first variable.
-    #[arg(long, value_enum, default_value_t = CriterionName::Objects)]
-    pub refine_by: CriterionName,
     /// Rings of blocks that are refined along with each block that is, so that what was found there is still on fine
     /// cells at the next refinement [default: 0; with euler as many as hold --cfl times --refine_freq cells].
     #[arg(long, value_name = "RINGS")]
     pub refine_buffer: Option<u32>,
-    /// Blocks split where the pressure (of a gas), or the first variable, jumps by more than this between
-    /// cells.
+    /// Blocks of a gas split where its pressure jumps by more than this between cells.
     #[arg(long, default_value_t = 0.3)]
     pub refine_above: f64,
     /// Blocks may be joined where it jumps by less than this.
@@ -312,13 +308,6 @@ pub enum BoundaryName {
     Outflow,
     /// The gas comes back in at the opposite face.
     Periodic,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CriterionName {
-    Objects,
-    /// Cells start as a smooth pulse in the middle instead of at random.
-    Gradient,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -122,7 +122,6 @@ fn lines_that_make_no_sense_are_refused_with_a_reason() {
     refused("--stencil 0", 1, "7 or 27");
     refused("--code 3", 1, "--code 3");
     refused("--code 1 --physics euler", 1, "--code");
-    refused("--refine_by gradient --compat", 1, "--refine_by");
     refused("--refine_above .1 --join_below .2", 1, "join_below");
     refused("--rcb --hilbert", 1, "several placements");
     refused("--exchange at_once --stencil 27", 1, "at_once");
@@ -183,23 +182,6 @@ fn what_messages_carry_beyond_need_changes_no_bit() {
             close(*a, *b),
             "edges and corners are filled in any order: {a} and {b}"
         );
-    }
-}
-
-#[test]
-fn the_gradient_of_a_pulse_decides_where_the_mesh_is_fine() {
-    let line = "--nx 4 --ny 4 --nz 4 --num_vars 2 --npx 2 --npy 2 --npz 2 --num_refine 3 --num_tsteps 20 \
-        --stages_per_ts 4 --refine_freq 2 --validate --refine_by gradient";
-    let one = try_run(1, line).expect("a run");
-    assert!(
-        one.splits > 8 && one.joins > 8,
-        "the mesh follows the field: {one:?}"
-    );
-    assert!(one.blocks_per_step.max > one.blocks_per_step.min, "{one:?}");
-    assert!(one.checksum_drift_max < 1e-12, "{one:?}");
-    for n_ranks in [2, 5, 8] {
-        let other = try_run(n_ranks, &format!("{line} --hilbert")).expect("a run");
-        assert_eq!(bits(&one), bits(&other), "{n_ranks} ranks");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where the mesh should be fine: relative jumps of a variable between neighbouring cells.
+//! Where the mesh should be fine: relative jumps of the pressure between neighbouring cells.
 
 use crate::shape::BlockShape;
 
@@ -19,27 +19,6 @@ pub fn pressure_jump_max(shape: BlockShape, gamma: f64, block: &[f64]) -> f64 {
     };
     debug_assert_eq!(shape.n_vars, N_VARS);
     jump_max(shape, at)
-}
-
-/// The largest relative jump of one variable between neighbouring cells of a block, without its ghosts: those
-/// of another level hold other shares of the total.
-///
-/// Units:  |v1 - v0| / (|v1| + |v0|); 0 where both are 0.
-pub fn jump_within_max(shape: BlockShape, variable: &[f64]) -> f64 {
-    let strides = shape.strides();
-    let mut largest = 0.0f64;
-    for (nth, row) in shape.rows().enumerate() {
-        let (y, z) = (nth % shape.cells[1], nth / shape.cells[1]);
-        for x in 0..shape.cells[0] {
-            for (d, at) in [x, y, z].into_iter().enumerate() {
-                if at + 1 < shape.cells[d] {
-                    let value = variable[row + x];
-                    largest = largest.max(jump(value, variable[row + x + strides[d]]));
-                }
-            }
-        }
-    }
-    largest
 }
 
 fn jump(below: f64, above: f64) -> f64 {
@@ -97,21 +76,5 @@ mod tests {
         assert_eq!(fill(1e-3, 0), 0.0);
         let at_ghosts = fill(3e-3, SHAPE.cells[0] + 2);
         assert!((at_ghosts - 0.5).abs() < 1e-12, "{at_ghosts}");
-    }
-
-    #[test]
-    fn jumps_within_a_block_see_every_axis_and_no_ghost() {
-        let shape = BlockShape { n_vars: 1, ..SHAPE };
-        let mut cells = vec![f64::NAN; shape.cells_per_var()];
-        for row in shape.rows() {
-            cells[row..row + 8].fill(1.0);
-        }
-        assert_eq!(jump_within_max(shape, &cells), 0.0);
-        for at in [(5, 2, 2), (2, 4, 3), (3, 3, 5)] {
-            let mut cells = cells.clone();
-            cells[shape.index(0, at.0, at.1, at.2)] = 3.0;
-            assert_eq!(jump_within_max(shape, &cells), 0.5, "{at:?}");
-        }
-        assert_eq!(jump_within_max(shape, &vec![0.0; cells.len()]), 0.0);
     }
 }

@@ -1,7 +1,7 @@
 //! The mesh of a run without its cells: the same objects, marks, rules, owners and triggers, step after step.
 //!
 //! Events are reported in the order in which a run's ranks would call each other, so that a listener can count
-//! their calls and messages. Where cells decide (a gas, a gradient), the leaves to come must be given.
+//! their calls and messages. Where cells decide (a gas), the leaves to come must be given.
 
 use std::cell::RefCell;
 

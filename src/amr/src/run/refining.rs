@@ -3,12 +3,9 @@
 use std::time::Instant;
 
 use super::adapt::Adaptive;
-use super::start::fill_pulse;
 use super::state::Run;
 use super::wanted::wanted;
 use crate::checksum::Broken;
-use crate::options::CriterionName;
-use crate::physics::indicator::jump_within_max;
 use crate::placement::library::octants;
 use crate::refine::{Mark, apply};
 use crate::telemetry::Phase;
@@ -21,9 +18,6 @@ impl Run<'_> {
             if self.gas.is_some() {
                 // The gas at time 0 is known: cells that were split take it as it is.
                 self.fill_gas();
-                self.sum_at_start();
-            } else if options.refine_by == CriterionName::Gradient {
-                // The field has been filled anew at each pass.
                 self.sum_at_start();
             }
         }
@@ -56,11 +50,11 @@ impl Run<'_> {
 
     /// What each leaf of the whole mesh wants.
     pub(super) fn marks_wanted(&mut self, step: u64) -> Vec<Mark> {
-        let of_field = match self.settings.options.uniform_refine {
+        let of_gas = match self.settings.options.uniform_refine {
             1 => None,
-            _ => self.gas_wants(step).or_else(|| self.gradient_wants()),
+            _ => self.gas_wants(step),
         };
-        of_field.unwrap_or_else(|| wanted(self.settings, &self.objects, &self.mesh))
+        of_gas.unwrap_or_else(|| wanted(self.settings, &self.objects, &self.mesh))
     }
 
     /// Splits and joins.
@@ -83,24 +77,7 @@ impl Run<'_> {
         if self.balancer.measures() {
             self.balancer.adapt(&octants(&self.mesh).1);
         }
-        if step == 0 && self.settings.options.refine_by == CriterionName::Gradient {
-            // The field at time 0 is known: finer cells say more about it.
-            fill_pulse(&mut self.blocks, &self.mesh, self.ranks.rank());
-        }
         Ok(())
-    }
-
-    /// With `--refine_by gradient`: what the first variable wants of each leaf of the whole mesh.
-    fn gradient_wants(&self) -> Option<Vec<Mark>> {
-        let options = &self.settings.options;
-        if options.refine_by != CriterionName::Gradient {
-            return None;
-        }
-        let own = self.mesh.own(self.ranks.rank()).map(|i| {
-            let cells = self.blocks.field.var(self.blocks.slots[i], 0);
-            self.mark_of_jump(jump_within_max(self.settings.shape, cells))
-        });
-        Some(self.marks_of_all(own.collect()))
     }
 
     /// What a block wants whose largest relative jump between cells is `jump`.

@@ -14,7 +14,6 @@ use crate::exchange::plan::{Plan, View, Within};
 use crate::field::{Field, Meaning, Slot};
 use crate::leaf::Leaf;
 use crate::mesh::Mesh;
-use crate::options::CriterionName;
 use crate::placement::topology::Topology;
 use crate::ranks::Ranks;
 use crate::report::Times;
@@ -165,10 +164,6 @@ fn first_blocks(settings: &Settings, mesh: &Mesh, rank: usize) -> Blocks {
     if settings.work == Work::Euler {
         return blocks;
     }
-    if settings.options.refine_by == CriterionName::Gradient {
-        fill_pulse(&mut blocks, mesh, rank);
-        return blocks;
-    }
     for i in mesh.own(rank) {
         let leaf = mesh.leaves()[i];
         for var in 0..shape.n_vars {
@@ -177,34 +172,6 @@ fn first_blocks(settings: &Settings, mesh: &Mesh, rank: usize) -> Blocks {
         }
     }
     blocks
-}
-
-/// A smooth pulse in the middle of the domain: densities 1/(1 + (r/w)^2)^2 and a hundredth, times the
-/// cell's volume in cells of the root level, as cells hold totals.
-pub(super) fn fill_pulse(blocks: &mut Blocks, mesh: &Mesh, rank: usize) {
-    const WIDTH: f64 = 0.1;
-    let (shape, roots) = (blocks.field.shape(), mesh.grid.roots);
-    let [nx, ny, _] = shape.cells;
-    for i in mesh.own(rank) {
-        let leaf = mesh.leaves()[i];
-        let (lower, upper) = (leaf.lower(roots), leaf.upper(roots));
-        let volume = 0.125f64.powi(i32::from(leaf.level));
-        let from_middle = |d: usize, cell: usize| {
-            let share = (cell as f64 + 0.5) / shape.cells[d] as f64;
-            (lower[d] + share * (upper[d] - lower[d]) - 0.5) / WIDTH
-        };
-        for var in 0..shape.n_vars {
-            let cells = blocks.field.var_mut(blocks.slots[i], var);
-            for (nth, row) in shape.rows().enumerate() {
-                let (y, z) = (from_middle(1, nth % ny), from_middle(2, nth / ny));
-                for x in 0..nx {
-                    let x_from = from_middle(0, x);
-                    let spread = 1.0 + (x_from * x_from + (y * y + z * z));
-                    cells[row + x] = (0.01 + 1.0 / (spread * spread)) * volume;
-                }
-            }
-        }
-    }
 }
 
 /// Values in [0, 1) that depend on the seed, the block, the variable and the cell alone.

@@ -1,7 +1,7 @@
 //! What values options may have, alone and beside each other.
 
 use crate::leaf::Grid;
-use crate::options::{BoundaryName, CriterionName, ExchangeName, Options, ProblemName, Refusal};
+use crate::options::{BoundaryName, ExchangeName, Options, ProblemName, Refusal};
 
 /// The most rings that `--refine_buffer` may ask for.
 pub(super) const REFINE_BUFFER_MAX: u32 = 64;
@@ -98,21 +98,9 @@ pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
             "--compat goes without --refine_buffer: miniAMR knows none",
         ));
     }
-    check_criterion(options)
-}
-
-fn check_criterion(options: &Options) -> Result<(), Refusal> {
     let thresholds = [options.join_below, options.refine_above];
     if !(0.0 <= thresholds[0] && thresholds[0] <= thresholds[1] && thresholds[1] <= 1.0) {
         return Err(Refusal::new("0 <= join_below <= refine_above <= 1"));
-    }
-    if options.refine_by == CriterionName::Objects {
-        return Ok(());
-    }
-    if options.compat || !options.object.is_empty() || options.uniform_refine == 1 {
-        return Err(Refusal::new(
-            "--refine_by gradient goes without --compat, --object and --uniform_refine",
-        ));
     }
     Ok(())
 }
@@ -198,8 +186,8 @@ pub(super) fn check_euler(options: &Options) -> Result<(), Refusal> {
             return refuse("--problem wave goes with the unit cube as --domain");
         }
     }
-    if options.stencil != 7 || options.code != 0 || options.refine_by != CriterionName::Objects {
-        return refuse("--stencil, --code and --refine_by belong to the stencils");
+    if options.stencil != 7 || options.code != 0 {
+        return refuse("--stencil and --code belong to the stencils");
     }
     Ok(())
 }

@@ -18,9 +18,7 @@ use crate::exchange::{Bundling, Manner, Order, Sending};
 use crate::leaf::Grid;
 use crate::mesh::Mesh;
 use crate::object::{ARGUMENTS, Object, Objects};
-use crate::options::{
-    BoundaryName, CriterionName, ExchangeName, Options, OrderName, Refusal, WeighName,
-};
+use crate::options::{BoundaryName, ExchangeName, Options, OrderName, Refusal, WeighName};
 use crate::physics::{self, Domain};
 use crate::placement::Question;
 use crate::placement::curve::Curve;
@@ -138,8 +136,6 @@ impl Settings {
             passes: match options.block_change {
                 // The gas is asked once: its ghosts are those of the mesh before.
                 _ if work == Work::Euler => 1,
-                // Nor do cells that have just been split say more about the field than before.
-                _ if options.refine_by == CriterionName::Gradient => 1,
                 0 => options.num_refine,
                 n => n,
             },

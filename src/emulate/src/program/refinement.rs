@@ -9,7 +9,6 @@ use colltune_amr::blocks::MESSAGE_LEN;
 use colltune_amr::compat::Compat;
 use colltune_amr::leaf::FACES;
 use colltune_amr::mesh::{Mesh, Neighbour};
-use colltune_amr::options::CriterionName;
 use colltune_amr::ranks::{Op, Ranks as _};
 use colltune_amr::refine::{Mark, Origin};
 use colltune_amr::run::Event;
@@ -125,8 +124,6 @@ impl Refinement<'_> {
                 let ghosts = sweeps.ghosts(n_vars).iter();
                 out.extend(ghosts.map(|e| Operation::Exchange(Arc::clone(e))));
             }
-            out.push(self.told(mesh, 1));
-        } else if settings.options.refine_by == CriterionName::Gradient {
             out.push(self.told(mesh, 1));
         }
     }

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use colltune_amr::compat::Compat;
 use colltune_amr::cost::CostModel;
 use colltune_amr::leaf::Leaf;
-use colltune_amr::options::CriterionName;
 use colltune_amr::placement::Question;
 use colltune_amr::run::{Chooser, MeshRun};
 use colltune_amr::settings::{Settings, Work as Kernel};
@@ -352,5 +351,5 @@ fn by_clock<'a>(
 
 /// Whether what cells hold decides where the mesh is fine.
 pub fn needs_cells(settings: &Settings) -> bool {
-    settings.work == Kernel::Euler || settings.options.refine_by == CriterionName::Gradient
+    settings.work == Kernel::Euler
 }
