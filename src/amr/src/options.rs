@@ -4,7 +4,13 @@
 
 pub use crate::command_line::parse;
 
-use clap::{Parser, ValueEnum};
+use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
+use clap::{Parser, ValueEnum, value_parser};
+
+use crate::exchange::Order;
+
+/// The most rings that `--refine_buffer` may ask for.
+pub const REFINE_BUFFER_MAX: u32 = 64;
 
 /// An adaptive-mesh-refinement mini-app: miniAMR's problem, and more.
 ///
@@ -29,25 +35,25 @@ pub struct Options {
     #[arg(long, default_value_t = 10)]
     pub nz: usize,
     /// Root blocks of each process of the process grid in x.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = roots())]
     pub init_x: u32,
     /// The same in y.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = roots())]
     pub init_y: u32,
     /// The same in z.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = roots())]
     pub init_z: u32,
     /// Processes in x; all three are derived from the number of ranks when absent.
-    #[arg(long)]
+    #[arg(long, value_parser = roots())]
     pub npx: Option<u32>,
     /// Processes in y.
-    #[arg(long)]
+    #[arg(long, value_parser = roots())]
     pub npy: Option<u32>,
     /// Processes in z.
-    #[arg(long)]
+    #[arg(long, value_parser = roots())]
     pub npz: Option<u32>,
     /// 1: order the processes of the grid by bisection; 0: naturally [default: 1 for rcb].
-    #[arg(long)]
+    #[arg(long, value_parser = value_parser!(u8).range(..=1))]
     pub reorder: Option<u8>,
     /// Place blocks by recursive coordinate bisection (default).
     #[arg(long)]
@@ -74,7 +80,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub machine: Option<std::path::PathBuf>,
     /// So many ranks at a time are taken to share a node [default: those on one host].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub ranks_per_node: Option<u32>,
     /// What balance means: equal numbers of blocks, or equal measured times.
     #[arg(long, value_enum, default_value_t = WeighName::Equal)]
@@ -83,7 +89,7 @@ pub struct Options {
     #[arg(long, default_value = "uniform")]
     pub cost: String,
     /// Most blocks of a rank. Nothing is allocated for it; the run ends with an error beyond it.
-    #[arg(long)]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub max_blocks: Option<usize>,
     /// Refinement levels.
     #[arg(long, default_value_t = 5)]
@@ -92,7 +98,7 @@ pub struct Options {
     #[arg(long, default_value_t = 0)]
     pub block_change: u8,
     /// 1: refine everything to the last level before the first step.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = value_parser!(u8).range(..=1))]
     pub uniform_refine: u8,
     /// Steps between refinements; 0 for none.
     #[arg(long, default_value_t = 5)]
@@ -101,23 +107,23 @@ pub struct Options {
     #[arg(long, default_value_t = 0)]
     pub inbalance: u32,
     /// 0: never balance; 1: after each refinement; 2: after each of its passes.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u8).range(..=2))]
     pub lb_opt: u8,
     /// Variables of a cell.
-    #[arg(long, default_value_t = 40)]
+    #[arg(long, default_value_t = 40, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1 << 20))]
     pub num_vars: usize,
     /// Variables that are exchanged together; 0 for all.
     #[arg(long, default_value_t = 0)]
     pub comm_vars: usize,
     /// Time steps [default: 20].
-    #[arg(long)]
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
     pub num_tsteps: Option<u64>,
     /// Time to simulate; a step is as long as objects need to move by a smallest cell, or as the
     /// gas allows.
     #[arg(long)]
     pub time: Option<f64>,
     /// Stages of exchange and stencil in a step.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = value_parser!(u64).range(1..))]
     pub stages_per_ts: u64,
     /// Take the axes of the exchange in another order each stage.
     #[arg(long)]
@@ -127,7 +133,7 @@ pub struct Options {
     pub blocking_send: bool,
     /// What messages carry: 0 what is needed; 1 ghosts beside the faces too, and all cells of finer
     /// blocks, which the receiver adds up; 2 the ghosts, but sums of finer cells as with 0.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = value_parser!(u8).range(..=2))]
     pub code: u8,
     /// Stages between checksums; 0 for none.
     #[arg(long, default_value_t = 5)]
@@ -163,7 +169,7 @@ pub struct Options {
     #[arg(long)]
     pub break_ties: bool,
     /// Most blocks that a rank may give away when balancing, in percent of its blocks; 0 for no limit.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = value_parser!(u32).range(..=100))]
     pub limit_move: u32,
     /// Number of objects [default: as many as --object says].
     #[arg(long)]
@@ -208,7 +214,7 @@ pub struct Options {
     pub boundary: BoundaryName,
     /// Rings of blocks that are refined along with each block that is, so that what was found there is still on fine
     /// cells at the next refinement [default: 0; with euler as many as hold --cfl times --refine_freq cells].
-    #[arg(long, value_name = "RINGS")]
+    #[arg(long, value_name = "RINGS", value_parser = value_parser!(u32).range(..=i64::from(REFINE_BUFFER_MAX)))]
     pub refine_buffer: Option<u32>,
     /// Blocks of a gas split where its pressure jumps by more than this between cells.
     #[arg(long, default_value_t = 0.3)]
@@ -230,7 +236,7 @@ pub struct Options {
     #[arg(long, value_name = "FOLDER")]
     pub telemetry: Option<std::path::PathBuf>,
     /// Ranks whose telemetry goes into one file.
-    #[arg(long, value_name = "RANKS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "RANKS", default_value_t = 64, value_parser = value_parser!(u32).range(1..))]
     pub telemetry_group: u32,
     /// Also write what each block took in each step.
     #[arg(long, requires = "telemetry")]
@@ -249,13 +255,13 @@ pub struct Options {
     #[arg(long, value_name = "FOLDER")]
     pub vtk: Option<std::path::PathBuf>,
     /// Steps between VTK files.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
     pub vtk_freq: u64,
     /// Write checkpoints into this folder; the last one stays.
     #[arg(long, value_name = "FOLDER")]
     pub checkpoint: Option<std::path::PathBuf>,
     /// Steps between checkpoints.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 10, value_parser = value_parser!(u64).range(1..))]
     pub checkpoint_freq: u64,
     /// Go on from the checkpoint in this folder, on any number of ranks.
     #[arg(long, value_name = "FOLDER")]
@@ -269,8 +275,8 @@ pub struct Options {
     #[arg(long, value_enum)]
     pub exchange: Option<ExchangeName>,
     /// What comes first, messages or copies between blocks of a rank.
-    #[arg(long, value_enum, default_value_t = OrderName::SendsFirst)]
-    pub exchange_order: OrderName,
+    #[arg(long, value_enum, default_value_t = Order::SendsFirst)]
+    pub exchange_order: Order,
     /// Seed of the cells' first values.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -286,6 +292,11 @@ pub struct Options {
     /// The words that these options were read from, those of decks in their places.
     #[arg(skip)]
     pub words: Vec<String>,
+}
+
+/// Numbers of root blocks, or of processes, along an axis.
+fn roots() -> RangedI64ValueParser<u32> {
+    value_parser!(u32).range(1..1 << 19)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -323,13 +334,6 @@ pub enum ExchangeName {
     AtOnce,
     Overlapped,
     Blocking,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum OrderName {
-    SendsFirst,
-    CopiesFirst,
 }
 
 /// Why a command line is refused, or the text that it asked for.

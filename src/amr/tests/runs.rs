@@ -120,7 +120,7 @@ fn lines_that_make_no_sense_are_refused_with_a_reason() {
     refused("--npx 500000 --num_refine 3", 1, "finest level");
     refused("--stencil 9", 1, "--stencil 9");
     refused("--stencil 0", 1, "7 or 27");
-    refused("--code 3", 1, "--code 3");
+    refused("--code 3", 1, "'--code <CODE>': 3 is not in 0..=2");
     refused("--code 1 --physics euler", 1, "--code");
     refused("--refine_above .1 --join_below .2", 1, "join_below");
     refused("--rcb --hilbert", 1, "several placements");
@@ -141,7 +141,11 @@ fn lines_that_make_no_sense_are_refused_with_a_reason() {
     refused("--time -1", 1, "--time");
     refused("--movie run.png --movie_freq 2", 1, "--plot_freq");
     refused("--movie_freq 2", 1, "--plot_freq");
-    refused("--max_blocks 0", 1, "--max_blocks is at least 1");
+    refused(
+        "--max_blocks 0",
+        1,
+        "'--max_blocks <MAX_BLOCKS>': 0 is not in 1..",
+    );
 }
 
 #[test]

@@ -11,6 +11,8 @@ pub mod intake;
 
 use std::ops::Range;
 
+use clap::ValueEnum;
+
 use crate::exchange::face::Faces;
 use crate::exchange::plan::{Half, Partner, Plan, Sweep};
 use crate::field::Field;
@@ -42,7 +44,8 @@ pub enum Sending {
 }
 
 /// What comes first when there are both messages and blocks of this rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub enum Order {
     /// Messages travel while blocks of this rank are served.
     SendsFirst,

@@ -3,9 +3,6 @@
 use crate::leaf::Grid;
 use crate::options::{BoundaryName, ExchangeName, Options, ProblemName, Refusal};
 
-/// The most rings that `--refine_buffer` may ask for.
-pub(super) const REFINE_BUFFER_MAX: u32 = 64;
-
 pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
     if options.movie.is_some() {
         return Err(Refusal::new(
@@ -19,51 +16,6 @@ pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
                 "--{name} {n}: a block has an even number of cells, 2 to 4096"
             )));
         }
-    }
-    let positive = [
-        ("init_x", Some(options.init_x)),
-        ("init_y", Some(options.init_y)),
-        ("init_z", Some(options.init_z)),
-        ("npx", options.npx),
-        ("npy", options.npy),
-        ("npz", options.npz),
-    ];
-    for (name, n) in positive {
-        if n.is_some_and(|n| n == 0 || n >= 1 << 19) {
-            return Err(Refusal::new(format!(
-                "--{name}: 1 to {} are possible",
-                (1 << 19) - 1
-            )));
-        }
-    }
-    let limited = [
-        ("uniform_refine", u64::from(options.uniform_refine), 1),
-        ("lb_opt", u64::from(options.lb_opt), 2),
-        ("code", u64::from(options.code), 2),
-        ("reorder", u64::from(options.reorder.unwrap_or(0)), 1),
-        ("limit_move", u64::from(options.limit_move), 100),
-        ("num_vars", options.num_vars as u64, 1 << 20),
-        (
-            "refine_buffer",
-            options.refine_buffer.unwrap_or(0).into(),
-            REFINE_BUFFER_MAX.into(),
-        ),
-    ];
-    for (name, value, most) in limited {
-        if value > most {
-            return Err(Refusal::new(format!(
-                "--{name} {value}: 0 to {most} are possible"
-            )));
-        }
-    }
-    let counts = [
-        ("num_vars", Some(options.num_vars as u64)),
-        ("stages_per_ts", Some(options.stages_per_ts)),
-        ("num_tsteps", options.num_tsteps),
-        ("max_blocks", options.max_blocks.map(|n| n as u64)),
-    ];
-    if let Some((name, _)) = counts.into_iter().find(|(_, n)| *n == Some(0)) {
-        return Err(Refusal::new(format!("--{name} is at least 1")));
     }
     if ![7, 27].contains(&options.stencil) {
         let n = options.stencil;

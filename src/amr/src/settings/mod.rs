@@ -14,11 +14,11 @@ use colltune_placement::{Balancer, Costs, Inheritance, Smoothing, Trigger};
 use crate::cost::CostModel;
 use crate::exchange::face::{Crossing, Reach};
 use crate::exchange::plan::Sweeps;
-use crate::exchange::{Bundling, Manner, Order, Sending};
+use crate::exchange::{Bundling, Manner, Sending};
 use crate::leaf::Grid;
 use crate::mesh::Mesh;
 use crate::object::{ARGUMENTS, Object, Objects};
-use crate::options::{BoundaryName, ExchangeName, Options, OrderName, Refusal, WeighName};
+use crate::options::{BoundaryName, ExchangeName, Options, REFINE_BUFFER_MAX, Refusal, WeighName};
 use crate::physics::{self, Domain};
 use crate::placement::Question;
 use crate::placement::curve::Curve;
@@ -300,7 +300,7 @@ fn refine_rings(options: &Options, work: Work) -> u32 {
         let edge = options.nx.min(options.ny).min(options.nz);
         (cells / edge as f64)
             .ceil()
-            .min(f64::from(check::REFINE_BUFFER_MAX)) as u32
+            .min(f64::from(REFINE_BUFFER_MAX)) as u32
     };
     let default = || if moving { rings() } else { 0 };
     options.refine_buffer.unwrap_or_else(default)
@@ -336,9 +336,6 @@ fn manner(options: &Options) -> Manner {
         } else {
             Sending::Nonblocking
         },
-        order: match options.exchange_order {
-            OrderName::SendsFirst => Order::SendsFirst,
-            OrderName::CopiesFirst => Order::CopiesFirst,
-        },
+        order: options.exchange_order,
     }
 }
