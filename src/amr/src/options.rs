@@ -228,9 +228,6 @@ pub struct Options {
     /// Where --plot_freq puts its pictures.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub plot_folder: std::path::PathBuf,
-    /// Refused: it was an animated PNG.
-    #[arg(long, hide = true, alias = "movie_freq", overrides_with = "movie")]
-    pub movie: Option<std::path::PathBuf>,
     /// Write the time of each phase, and messages and bytes of each kind, by step and rank as Parquet into
     /// this folder.
     #[arg(long, value_name = "FOLDER")]

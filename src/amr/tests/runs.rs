@@ -139,8 +139,6 @@ fn lines_that_make_no_sense_are_refused_with_a_reason() {
     refused("--object 99 0 .5 .5 .5 0 0 0 .1 .1 .1 0 0 0", 1, "--object");
     refused("--object 2 0 9 9 9 0 0 0 .1 .1 .1 0 0 0", 1, "--object");
     refused("--time -1", 1, "--time");
-    refused("--movie run.png --movie_freq 2", 1, "--plot_freq");
-    refused("--movie_freq 2", 1, "--plot_freq");
     refused(
         "--max_blocks 0",
         1,

@@ -26,8 +26,6 @@ use crate::settings::Settings;
 
 const INDEX: &str = "checkpoint.json";
 const FORMAT: &str = "colltune-amr checkpoint 2";
-/// It told where inner blocks had been split, too, which no reader uses any more.
-const FORMAT_BEFORE: &str = "colltune-amr checkpoint 1";
 
 /// What every rank must know to go on. Numbers of cells and sums are kept as bits.
 #[derive(Serialize, Deserialize)]
@@ -215,7 +213,7 @@ fn read_index(ranks: &dyn Ranks, settings: &Settings, folder: &Path) -> Result<I
     let all = ranks.allgather_bytes(&bytes);
     let index: Index =
         serde_json::from_slice(&all[0]).map_err(|error| format!("{INDEX}: {error}"))?;
-    if ![FORMAT, FORMAT_BEFORE].contains(&index.format.as_str()) {
+    if index.format != FORMAT {
         return Err(format!(
             "{INDEX} has format {:?}, not {FORMAT:?}",
             index.format

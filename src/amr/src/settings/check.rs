@@ -4,11 +4,6 @@ use crate::leaf::Grid;
 use crate::options::{BoundaryName, ExchangeName, Options, ProblemName, Refusal};
 
 pub(super) fn check_ranges(options: &Options) -> Result<(), Refusal> {
-    if options.movie.is_some() {
-        return Err(Refusal::new(
-            "--movie and --movie_freq went: --plot_freq N writes a picture every N steps, --vtk FOLDER files for ParaView",
-        ));
-    }
     let cells = [("nx", options.nx), ("ny", options.ny), ("nz", options.nz)];
     for (name, n) in cells {
         if n < 2 || n % 2 != 0 || n > 4096 {
