@@ -8,24 +8,13 @@ use colltune_amr::options;
 use colltune_amr::ranks::threads::Tuning;
 use colltune_amr::report::Summary;
 use colltune_amr::settings::Settings;
-use common::{try_run, try_tuned};
-use parquet::file::reader::SerializedFileReader;
+use common::{bits, rows, try_run, try_tuned};
 use parquet::record::RowAccessor as _;
 
 const MOVING: &str = "--nx 4 --ny 4 --nz 4 --num_vars 3 --comm_vars 2 --npx 2 --npy 2 --npz 2 --num_refine 2 \
     --stages_per_ts 3 --validate --object 2 0 .2 .3 .4 .05 .04 .02 .15 .15 .15 0 0 0";
 const GAS: &str = "--physics euler --sedov_centre .3 .4 .2 --nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 \
     --num_refine 2 --validate";
-
-fn bits(summary: &Summary) -> String {
-    let sums: Vec<u64> = summary.checksums.iter().map(|sum| sum.to_bits()).collect();
-    let mesh = (&summary.mesh_hash, summary.splits, summary.joins);
-    format!(
-        "{sums:?} {mesh:?} {} {}",
-        summary.steps,
-        summary.checksum_drift_max.to_bits()
-    )
-}
 
 /// Steps of each arm of a lever, with the arms' names.
 fn steps<'s>(summary: &'s Summary, lever: &str) -> Vec<(&'s str, u64)> {
@@ -125,9 +114,7 @@ fn another_arm_places_anew_where_no_trigger_would() {
             "{MOVING} --num_tsteps 25 --refine_freq 0 --balance_when never --placement {arms}"
         );
         try_tuned(3, Tuning::InTurn, &format!("{line} --telemetry {to}")).expect("a run");
-        let file = std::fs::File::open(folder.path().join("messages.0000.parquet"));
-        let rows = SerializedFileReader::new(file.expect("a table")).expect("parquet");
-        let kinds = rows.into_iter().map(|row| row.expect("a row"));
+        let kinds = rows(folder.path(), "messages.0000.parquet");
         let blocks = kinds.filter(|row| row.get_string(2).is_ok_and(|kind| kind == "block"));
         assert_eq!(blocks.count() > 0, moves, "{arms}");
     }
@@ -161,12 +148,7 @@ fn a_run_that_goes_on_places_by_what_is_chosen_then() {
 
 /// Lever, arm and steps of each epoch that a rank recorded.
 fn epochs(folder: &Path, rank: u32) -> Vec<(String, String, u64)> {
-    let file = std::fs::File::open(folder.join("epochs.0000.parquet")).expect("a table");
-    let rows = SerializedFileReader::new(file)
-        .expect("parquet")
-        .into_iter();
-    let rows = rows.map(|row| row.expect("a row"));
-    let own = rows.filter(|row| row.get_uint(1).ok() == Some(rank));
+    let own = rows(folder, "epochs.0000.parquet").filter(|row| row.get_uint(1).ok() == Some(rank));
     own.map(|row| {
         let name = |place| row.get_string(place).expect("a name").clone();
         (name(2), name(3), row.get_ulong(4).expect("steps"))

@@ -13,29 +13,13 @@ use colltune_amr::placement::rcb::{Axes, Rcb, Ties};
 use colltune_amr::ranks::{Ranks, threads};
 use colltune_amr::refine::{Mark, apply, first_marks, settle};
 use colltune_amr::shape::BlockShape;
-
-/// SplitMix64: every mesh follows from its seed.
-#[derive(Clone)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        hash(self.0)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
+use colltune_placement::generate::Random;
 
 fn hash(z: u64) -> u64 {
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    Random::at(z, 0)
 }
 
-fn placed(nth_policy: u64, question: Question) -> Vec<u32> {
+fn placed(nth_policy: usize, question: Question) -> Vec<u32> {
     let rcb = |ties| Rcb {
         axes: Axes::Longest,
         ties,
@@ -58,7 +42,7 @@ fn random_grid(random: &mut Random) -> Grid {
 
 /// Passes of random wishes: mostly to join, some to split, so that levels mix.
 fn random_pass(mesh: &Mesh, random: &mut Random) -> (Mesh, Vec<Mark>) {
-    let salt = random.next();
+    let salt = random.bits();
     let mut marks = first_marks(mesh, |i| match hash(salt ^ i as u64) % 10 {
         0 | 1 => Mark::Split,
         2..=7 => Mark::Join,
@@ -71,7 +55,7 @@ fn random_pass(mesh: &Mesh, random: &mut Random) -> (Mesh, Vec<Mark>) {
 }
 
 fn random_mesh(seed: u64, n_ranks: usize) -> Mesh {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let grid = Grid {
         periodic: hash(seed).is_multiple_of(3),
         ..random_grid(&mut random)
@@ -113,7 +97,7 @@ fn n_meshes() -> u64 {
 fn leaves_tile_the_domain_with_symmetric_neighbours_and_one_owner_each() {
     for seed in 0..n_meshes() {
         let n_ranks = 1 + (hash(seed) % 64) as usize;
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut mesh = random_mesh(seed, n_ranks);
         mesh.is_valid(n_ranks)
             .unwrap_or_else(|what| panic!("seed {seed}: {what}"));
@@ -127,7 +111,7 @@ fn leaves_tile_the_domain_with_symmetric_neighbours_and_one_owner_each() {
 #[test]
 fn neighbours_carried_through_a_pass_are_those_that_a_search_finds() {
     for seed in 0..n_meshes() {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mesh = random_pass(&random_mesh(seed, 2), &mut random).0;
         let owners = mesh.owners().to_vec();
         let searched = Mesh::new(
@@ -194,7 +178,7 @@ fn joining_undoes_splitting() {
 #[test]
 fn the_new_mesh_does_not_depend_on_the_owners() {
     for seed in 0..100 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (few, many) = (random_mesh(seed, 1), random_mesh(seed, 37));
         assert!(few.leaves() == many.leaves(), "seed {seed}");
         let other = &mut random.clone();

@@ -5,22 +5,14 @@ mod common;
 use std::path::Path;
 
 use colltune_amr::checksum::Broken;
-use colltune_amr::report::Summary;
 
-use common::try_run;
+use common::{bits, try_run};
 
 const SMALL: &str =
     "--nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 --num_refine 2 --refine_freq 2 --validate";
 const STENCIL: &str =
     "--num_vars 3 --stages_per_ts 3 --object 2 1 .2 .3 .4 .15 .04 .02 .15 .15 .15 0 0 0";
 const GAS: &str = "--physics euler --sedov_centre .3 .4 .2";
-
-fn bits(summary: &Summary) -> String {
-    let sums: Vec<u64> = summary.checksums.iter().map(|sum| sum.to_bits()).collect();
-    let mesh = (&summary.mesh_hash, summary.splits, summary.joins);
-    let time = summary.shock.map(|shock| shock.time.to_bits());
-    format!("{sums:?} {mesh:?} {:?} {time:?}", summary.steps)
-}
 
 fn write(folder: &Path, physics: &str, n_ranks: usize) {
     let to = folder.display();

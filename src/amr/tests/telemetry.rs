@@ -8,19 +8,14 @@ use std::path::Path;
 use colltune_amr::checksum::Broken;
 use colltune_amr::ranks::threads;
 use colltune_amr::telemetry::Phase;
-use common::try_run;
-use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use common::{open, rows, try_run};
+use parquet::file::reader::FileReader as _;
 use parquet::record::{Field, RowAccessor as _};
 
 const SPHERE: &str = "--nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 --num_refine 2 --refine_freq 2 --num_vars 3 \
     --stages_per_ts 3 --object 2 1 .2 .3 .4 .15 .04 .02 .15 .15 .15 0 0 0";
 const GAS: &str = "--physics euler --sedov_centre .3 .4 .2 --nx 4 --ny 4 --nz 4 --npx 2 --npy 2 --npz 2 \
     --num_refine 2 --refine_freq 2";
-
-fn open(folder: &Path, name: &str) -> SerializedFileReader<std::fs::File> {
-    let file = std::fs::File::open(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
-    SerializedFileReader::new(file).expect("parquet")
-}
 
 fn n_rows(folder: &Path, name: &str) -> i64 {
     open(folder, name).metadata().file_metadata().num_rows()
@@ -38,8 +33,7 @@ fn names(folder: &Path) -> Vec<String> {
 fn sent(folder: &Path) -> BTreeMap<String, (u64, u64)> {
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for name in names(folder).iter().filter(|n| n.starts_with("messages")) {
-        for row in open(folder, name).get_row_iter(None).expect("rows") {
-            let row = row.expect("a row");
+        for row in rows(folder, name) {
             let sum = sums
                 .entry(row.get_string(2).expect("a kind").clone())
                 .or_default();
@@ -52,8 +46,7 @@ fn sent(folder: &Path) -> BTreeMap<String, (u64, u64)> {
 
 /// Columns of whole numbers by name, row by row.
 fn numbers(folder: &Path, name: &str, columns: &[&str]) -> Vec<Vec<i64>> {
-    let rows = open(folder, name).into_iter().map(|row| {
-        let row = row.expect("a row");
+    let rows = rows(folder, name).map(|row| {
         let of = |column: &&str| {
             let (_, field) = row
                 .get_column_iter()
@@ -148,11 +141,7 @@ fn every_block_of_every_step_has_a_row_on_request() {
             expected,
             "{line}"
         );
-        for row in open(folder.path(), "blocks.0000.parquet")
-            .get_row_iter(None)
-            .expect("rows")
-        {
-            let row = row.expect("a row");
+        for row in rows(folder.path(), "blocks.0000.parquet") {
             assert!(row.get_ulong(4).expect("nanoseconds") > 0, "{line}: {row}");
         }
     }
@@ -283,8 +272,7 @@ fn what_partners_were_given_adds_up_to_what_was_sent() {
             let expected = sums.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
             let mut given = (0, 0);
             let mut ends = BTreeMap::new();
-            for row in open(folder.path(), "partners.0000.parquet") {
-                let row = row.expect("a row");
+            for row in rows(folder.path(), "partners.0000.parquet") {
                 let (first, last) = (
                     row.get_ulong(0).expect("a step"),
                     row.get_ulong(1).expect("a step"),
@@ -338,8 +326,7 @@ fn blocks_near_the_shock_are_a_class_of_their_own_and_say_their_iterations() {
         &format!("{GAS} --num_tsteps 9 --cost shock --telemetry_blocks"),
     );
     let mut seen = BTreeMap::new();
-    for row in open(folder.path(), "blocks.0000.parquet") {
-        let row = row.expect("a row");
+    for row in rows(folder.path(), "blocks.0000.parquet") {
         let class = row.get_string(5).expect("a class").clone();
         let iterations = row.get_uint(6).expect("iterations");
         assert_eq!(class == "near_shock", iterations > 0, "{row}");
@@ -436,8 +423,7 @@ fn stretches_of_phases_add_up_to_their_times_and_follow_each_other() {
         let (folder, _) = recorded(3, &format!("{line} {more}"));
         let sums = |name: &str, column: usize| {
             let mut sums: BTreeMap<(u64, u32, String), u64> = BTreeMap::new();
-            for row in open(folder.path(), name).get_row_iter(None).expect("rows") {
-                let row = row.expect("a row");
+            for row in rows(folder.path(), name) {
                 let phase = row.get_string(2).expect("a phase").clone();
                 let key = (
                     row.get_ulong(0).expect("a step"),
@@ -455,11 +441,7 @@ fn stretches_of_phases_add_up_to_their_times_and_follow_each_other() {
         spans.retain(|(step, _, _), time| *step < 9 && *time > 0);
         assert_eq!(spans, phases, "{line}");
         let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
-        for row in open(folder.path(), "spans.0000.parquet")
-            .get_row_iter(None)
-            .expect("rows")
-        {
-            let row = row.expect("a row");
+        for row in rows(folder.path(), "spans.0000.parquet") {
             let begin = row.get_ulong(3).expect("nanoseconds");
             let end = begin + row.get_ulong(4).expect("nanoseconds");
             let before = ends.insert(row.get_uint(1).expect("a rank"), end);

@@ -324,23 +324,16 @@ impl<'a> Known<'a> {
 
 #[cfg(test)]
 mod tests {
+    use colltune_placement::generate::Random;
+
     use super::*;
     use crate::leaf::Grid;
     use crate::refine::{apply, first_marks, settle};
 
-    /// SplitMix64: the state and a number below `end`.
-    fn draw(state: &mut u64, end: u64) -> u64 {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-
-    fn wishes(mesh: &Mesh, state: &mut u64) -> Vec<Mark> {
+    fn wishes(mesh: &Mesh, random: &mut Random) -> Vec<Mark> {
         let n = mesh.len();
         let marks = [Mark::Join, Mark::Join, Mark::Join, Mark::Stay, Mark::Split];
-        (0..n).map(|_| marks[draw(state, 5) as usize]).collect()
+        (0..n).map(|_| marks[random.below(5)]).collect()
     }
 
     fn on_one_rank(mesh: &Mesh) -> Mesh {
@@ -360,14 +353,14 @@ mod tests {
             depth: 4,
             periodic: false,
         };
-        let mut state = 1;
+        let mut random = Random::new(1);
         let mut n_more = 0;
         for n_ranks in (1..=8).cycle().take(120) {
             let mut mesh = Mesh::roots_with_homes(grid, vec![0; 4]);
             for _ in 0..5 {
-                let owners = (0..mesh.len()).map(|_| draw(&mut state, n_ranks) as u32);
+                let owners = (0..mesh.len()).map(|_| random.below(n_ranks) as u32);
                 mesh.place_on(owners.collect());
-                let wants = wishes(&mesh, &mut state);
+                let wants = wishes(&mesh, &mut random);
                 let mut marks = first_marks(&mesh, |i| wants[i]);
                 settle(&mesh, &mut marks);
                 let (sweeps, told) = follow(&mesh, |i| wants[i]);

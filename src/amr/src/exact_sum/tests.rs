@@ -1,28 +1,14 @@
 //! Against sums in wide integers, in every order.
 
+use colltune_placement::generate::Random;
+
 use super::*;
 
-/// Numbers from a fixed seed: splitmix64.
-struct Draw(u64);
-
-impl Draw {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.bits() % bound as u64) as usize
-    }
-
-    /// Finite, of exponents spread over `spread` powers of two round `centre` (biased).
-    fn value(&mut self, centre: u64, spread: u64) -> f64 {
-        let bits = self.bits();
-        let exponent = (centre - spread / 2 + self.bits() % spread.max(1)).min(0x7fe);
-        f64::from_bits((bits & 0x800f_ffff_ffff_ffff) | exponent << 52)
-    }
+/// Finite, of exponents spread over `spread` powers of two round `centre` (biased).
+fn value(random: &mut Random, centre: u64, spread: u64) -> f64 {
+    let bits = random.bits();
+    let exponent = (centre - spread / 2 + random.bits() % spread.max(1)).min(0x7fe);
+    f64::from_bits((bits & 0x800f_ffff_ffff_ffff) | exponent << 52)
 }
 
 fn one_by_one(values: &[f64]) -> ExactSum {
@@ -39,7 +25,7 @@ fn sliced(values: &[f64]) -> ExactSum {
 
 #[test]
 fn a_sum_of_one_value_is_that_value() {
-    let mut draw = Draw(1);
+    let mut random = Random::new(1);
     let special = [
         0.0,
         f64::MIN_POSITIVE,
@@ -51,7 +37,7 @@ fn a_sum_of_one_value_is_that_value() {
         f64::EPSILON,
     ];
     let drawn = (0..20_000)
-        .map(|_| f64::from_bits(draw.bits()))
+        .map(|_| f64::from_bits(random.bits()))
         .filter(|value| value.is_finite());
     for value in special.into_iter().chain(drawn) {
         assert_eq!(
@@ -66,13 +52,16 @@ fn a_sum_of_one_value_is_that_value() {
 #[test]
 fn two_values_add_as_the_processor_adds_them() {
     // One addition of IEEE 754 is correctly rounded, so it is the exact sum rounded once.
-    let mut draw = Draw(2);
+    let mut random = Random::new(2);
     for _ in 0..100_000 {
-        let centre = 1 + draw.bits() % 0x7fd;
-        let spread = (1 + draw.bits() % 110)
+        let centre = 1 + random.bits() % 0x7fd;
+        let spread = (1 + random.bits() % 110)
             .min(2 * centre - 1)
             .min(2 * (0x7fe - centre) + 1);
-        let (a, b) = (draw.value(centre, spread), draw.value(centre, spread));
+        let (a, b) = (
+            value(&mut random, centre, spread),
+            value(&mut random, centre, spread),
+        );
         assert_eq!(one_by_one(&[a, b]).value(), a + b, "{a:e} + {b:e}");
     }
 }
@@ -94,10 +83,10 @@ fn ties_round_to_even_and_whatever_is_below_breaks_them() {
 
 #[test]
 fn sums_of_integers_are_exact_integers() {
-    let mut draw = Draw(3);
+    let mut random = Random::new(3);
     for spread in [1, 30, 53] {
         let values: Vec<i64> = (0..5000)
-            .map(|_| (draw.bits() >> (64 - spread)) as i64 - (1 << (spread - 1)))
+            .map(|_| (random.bits() >> (64 - spread)) as i64 - (1 << (spread - 1)))
             .collect();
         let total: i128 = values.iter().map(|&value| i128::from(value)).sum();
         let values: Vec<f64> = values.iter().map(|&value| value as f64).collect();
@@ -108,7 +97,7 @@ fn sums_of_integers_are_exact_integers() {
 
 #[test]
 fn any_order_and_any_grouping_give_the_same_bits() {
-    let mut draw = Draw(4);
+    let mut random = Random::new(4);
     for (centre, spread, n) in [
         (1023, 1, 5000),
         (1023, 30, 5000),
@@ -117,7 +106,7 @@ fn any_order_and_any_grouping_give_the_same_bits() {
         (20, 30, 3000),
     ] {
         let mut values: Vec<f64> = (0..n)
-            .map(|_| draw.value(centre.max(spread / 2), spread))
+            .map(|_| value(&mut random, centre.max(spread / 2), spread))
             .collect();
         let expected = one_by_one(&values);
         assert_eq!(
@@ -127,12 +116,12 @@ fn any_order_and_any_grouping_give_the_same_bits() {
         );
         for _ in 0..5 {
             for last in (1..values.len()).rev() {
-                values.swap(last, draw.below(last + 1));
+                values.swap(last, random.below(last + 1));
             }
             let mut merged = [0i64; WORDS];
             let mut rest = values.as_slice();
             while !rest.is_empty() {
-                let (part, later) = rest.split_at((1 + draw.below(2000)).min(rest.len()));
+                let (part, later) = rest.split_at((1 + random.below(2000)).min(rest.len()));
                 // Ranks merge like an allreduce: word by word, in any order.
                 merged
                     .iter_mut()
@@ -149,9 +138,11 @@ fn any_order_and_any_grouping_give_the_same_bits() {
 
 #[test]
 fn rows_of_any_length_add_like_one_slice() {
-    let mut draw = Draw(5);
+    let mut random = Random::new(5);
     for row in [1, 3, 8, 10, 32, 1500] {
-        let values: Vec<f64> = (0..row * 37).map(|_| draw.value(1023, 20)).collect();
+        let values: Vec<f64> = (0..row * 37)
+            .map(|_| value(&mut random, 1023, 20))
+            .collect();
         let mut sum = ExactSum::default();
         sum.add_rows(values.chunks(row));
         assert_eq!(sum.words(), one_by_one(&values).words(), "rows of {row}");
@@ -171,9 +162,9 @@ fn cancelling_values_leave_what_is_really_left() {
 
 #[test]
 fn a_shifted_sum_is_the_sum_of_shifted_values() {
-    let mut draw = Draw(6);
+    let mut random = Random::new(6);
     for shift in [0, 1, 3, 31, 32, 45, 60] {
-        let values: Vec<f64> = (0..500).map(|_| draw.value(900, 200)).collect();
+        let values: Vec<f64> = (0..500).map(|_| value(&mut random, 900, 200)).collect();
         let factor = 2f64.powi(shift as i32);
         let scaled: Vec<f64> = values.iter().map(|value| value * factor).collect();
         let mut sum = sliced(&values);
