@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use colltune_amr::options;
-use colltune_amr::ranks::{Op, Ranks, Request, Tag, threads};
+use colltune_amr::ranks::{CollectiveKind, Numbers, Op, Ranks, Request, Tag, threads};
 use colltune_amr::run;
 use colltune_amr::settings::Settings;
 
@@ -70,49 +70,25 @@ impl<R: Deref<Target: Ranks>> Ranks for Logged<R> {
         self.ranks.finish_any(requests)
     }
 
-    fn allreduce_f64(&self, values: &mut [f64], op: Op) {
-        self.note("allreduce", 8, values.len(), name(op));
-        self.ranks.allreduce_f64(values, op);
-    }
-
-    fn allreduce_i64(&self, values: &mut [i64], op: Op) {
-        self.note("allreduce", 8, values.len(), name(op));
-        self.ranks.allreduce_i64(values, op);
-    }
-
-    fn allreduce_i32(&self, values: &mut [i32], op: Op) {
-        self.note("allreduce", 4, values.len(), name(op));
-        self.ranks.allreduce_i32(values, op);
-    }
-
-    fn scan_i32(&self, values: &mut [i32]) {
-        self.note("scan", 4, values.len(), "sum");
-        self.ranks.scan_i32(values);
-    }
-
-    fn alltoall_i32(&self, values: &mut [i32]) {
-        self.note("alltoall", 4, values.len() / self.n_ranks(), "-");
-        self.ranks.alltoall_i32(values);
+    fn collective(&self, kind: CollectiveKind, numbers: Numbers) {
+        let size = match numbers {
+            Numbers::I32(_) => 4,
+            _ => 8,
+        };
+        let n = numbers.bytes() / size;
+        match kind {
+            CollectiveKind::Allreduce(op) => self.note("allreduce", size, n, name(op)),
+            CollectiveKind::Scan => self.note("scan", size, n, "sum"),
+            CollectiveKind::Alltoall => self.note("alltoall", size, n / self.n_ranks(), "-"),
+            CollectiveKind::Broadcast(_) => self.note("bcast", size, n, "-"),
+            CollectiveKind::Barrier => self.note("barrier", 0, 0, "-"),
+        }
+        self.ranks.collective(kind, numbers);
     }
 
     fn allgather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.note("allgather", 1, own.len(), "-");
         self.ranks.allgather_bytes(own)
-    }
-
-    fn broadcast_i32(&self, root: usize, values: &mut [i32]) {
-        self.note("bcast", 4, values.len(), "-");
-        self.ranks.broadcast_i32(root, values);
-    }
-
-    fn broadcast_f64(&self, root: usize, values: &mut [f64]) {
-        self.note("bcast", 8, values.len(), "-");
-        self.ranks.broadcast_f64(root, values);
-    }
-
-    fn barrier(&self) {
-        self.note("barrier", 0, 0, "-");
-        self.ranks.barrier();
     }
 
     fn split(&self, colour: usize) -> Box<dyn Ranks> {

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
 
-use colltune_amr::ranks::{Op, Ranks, Request, Tag};
+use colltune_amr::ranks::{CollectiveKind, Numbers, Op, Ranks, Request, Tag};
 use colltune_mpi as ffi;
 
 use crate::tuner::{self, Tuner};
@@ -134,38 +134,47 @@ impl Comm {
                 }
             }
         }
-        self.broadcast(0, &mut arm);
+        self.broadcast_i32(0, &mut arm);
         arm[0] as usize
     }
 
-    fn allreduce<T: Number>(&self, values: &mut [T], how: Op) {
+    fn call<T: Number>(&self, kind: CollectiveKind, values: &mut [T]) {
         let own = values.to_vec();
-        // SAFETY: `own` and `values` hold as many elements of the type as the count says, and are
-        // distinct.
-        check("MPI_Allreduce", unsafe {
-            ffi::MPI_Allreduce(
-                own.as_ptr().cast(),
-                values.as_mut_ptr().cast(),
-                count(own.len()),
-                T::datatype(),
-                op(how),
-                self.raw,
-            )
-        });
-    }
-
-    fn broadcast<T: Number>(&self, root: usize, values: &mut [T]) {
-        assert!(root < self.n_ranks);
-        // SAFETY: `values` holds as many elements of the type as the count says.
-        check("MPI_Bcast", unsafe {
-            ffi::MPI_Bcast(
-                values.as_mut_ptr().cast(),
-                count(values.len()),
-                T::datatype(),
-                count(root),
-                self.raw,
-            )
-        });
+        let (n, number) = (count(own.len()), T::datatype());
+        let given: *const c_void = own.as_ptr().cast();
+        let taken: *mut c_void = values.as_mut_ptr().cast();
+        match kind {
+            CollectiveKind::Allreduce(how) => {
+                // SAFETY: `own` and `values` are distinct and hold as many elements of the type as the count says.
+                check("MPI_Allreduce", unsafe {
+                    ffi::MPI_Allreduce(given, taken, n, number, op(how), self.raw)
+                });
+            }
+            CollectiveKind::Scan => {
+                // SAFETY: as for the allreduce.
+                check("MPI_Scan", unsafe {
+                    ffi::MPI_Scan(given, taken, n, number, op(Op::Sum), self.raw)
+                });
+            }
+            CollectiveKind::Alltoall => {
+                assert_eq!(own.len(), self.n_ranks);
+                // SAFETY: `own` and `values` are distinct and hold one element of the type for each rank.
+                check("MPI_Alltoall", unsafe {
+                    ffi::MPI_Alltoall(given, 1, number, taken, 1, number, self.raw)
+                });
+            }
+            CollectiveKind::Broadcast(root) => {
+                assert!(root < self.n_ranks);
+                // SAFETY: `values` holds as many elements of the type as the count says.
+                check("MPI_Bcast", unsafe {
+                    ffi::MPI_Bcast(taken, n, number, count(root), self.raw)
+                });
+            }
+            CollectiveKind::Barrier => {
+                // SAFETY: the communicator is valid.
+                check("MPI_Barrier", unsafe { ffi::MPI_Barrier(self.raw) });
+            }
+        }
     }
 }
 
@@ -302,48 +311,12 @@ impl Ranks for Comm {
         Some((place, under_way.take(request.0)))
     }
 
-    fn allreduce_f64(&self, values: &mut [f64], op: Op) {
-        self.allreduce(values, op);
-    }
-
-    fn allreduce_i64(&self, values: &mut [i64], op: Op) {
-        self.allreduce(values, op);
-    }
-
-    fn allreduce_i32(&self, values: &mut [i32], op: Op) {
-        self.allreduce(values, op);
-    }
-
-    fn scan_i32(&self, values: &mut [i32]) {
-        let own = values.to_vec();
-        // SAFETY: both buffers hold as many integers as the count says, and are distinct.
-        check("MPI_Scan", unsafe {
-            ffi::MPI_Scan(
-                own.as_ptr().cast(),
-                values.as_mut_ptr().cast(),
-                count(own.len()),
-                i32::datatype(),
-                op(Op::Sum),
-                self.raw,
-            )
-        });
-    }
-
-    fn alltoall_i32(&self, values: &mut [i32]) {
-        assert_eq!(values.len(), self.n_ranks);
-        let own = values.to_vec();
-        // SAFETY: both buffers hold one integer for each rank, and are distinct.
-        check("MPI_Alltoall", unsafe {
-            ffi::MPI_Alltoall(
-                own.as_ptr().cast(),
-                1,
-                i32::datatype(),
-                values.as_mut_ptr().cast(),
-                1,
-                i32::datatype(),
-                self.raw,
-            )
-        });
+    fn collective(&self, kind: CollectiveKind, numbers: Numbers) {
+        match numbers {
+            Numbers::F64(values) => self.call(kind, values),
+            Numbers::I64(values) => self.call(kind, values),
+            Numbers::I32(values) => self.call(kind, values),
+        }
     }
 
     fn allgather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>> {
@@ -390,19 +363,6 @@ impl Ranks for Comm {
             part.to_vec()
         });
         parts.collect()
-    }
-
-    fn broadcast_i32(&self, root: usize, values: &mut [i32]) {
-        self.broadcast(root, values);
-    }
-
-    fn broadcast_f64(&self, root: usize, values: &mut [f64]) {
-        self.broadcast(root, values);
-    }
-
-    fn barrier(&self) {
-        // SAFETY: the communicator is valid.
-        check("MPI_Barrier", unsafe { ffi::MPI_Barrier(self.raw) });
     }
 
     fn choose(&self, lever: &str, arms: &[String], size: f64) -> usize {

@@ -23,6 +23,37 @@ pub enum Op {
     Max,
 }
 
+/// What a collective makes of the numbers of all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollectiveKind {
+    Allreduce(Op),
+    /// The sum over the ranks up to and including this one.
+    Scan,
+    /// The i-th number goes to rank i, and one comes from each.
+    Alltoall,
+    /// This rank's numbers on every rank.
+    Broadcast(usize),
+    Barrier,
+}
+
+/// What a rank gives to a collective, which replaces it: as much on every rank.
+#[derive(Debug)]
+pub enum Numbers<'n> {
+    F64(&'n mut [f64]),
+    I64(&'n mut [i64]),
+    I32(&'n mut [i32]),
+}
+
+impl Numbers<'_> {
+    pub fn bytes(&self) -> usize {
+        match self {
+            Numbers::F64(numbers) => size_of_val(*numbers),
+            Numbers::I64(numbers) => size_of_val(*numbers),
+            Numbers::I32(numbers) => size_of_val(*numbers),
+        }
+    }
+}
+
 /// The ranks of a job, seen from one of them.
 ///
 /// Buffers of messages under way belong to the implementation, so no borrow outlives a call.
@@ -53,27 +84,44 @@ pub trait Ranks {
     /// Waits for whichever comes first, removes it from `requests` and gives its place there.
     fn finish_any(&self, requests: &mut Vec<Option<Request>>) -> Option<(usize, Vec<f64>)>;
 
-    fn allreduce_f64(&self, values: &mut [f64], op: Op);
-    fn allreduce_i64(&self, values: &mut [i64], op: Op);
-    fn allreduce_i32(&self, values: &mut [i32], op: Op);
+    /// Any collective but an allgather; those below are made of it.
+    fn collective(&self, kind: CollectiveKind, numbers: Numbers);
+
+    fn allreduce_f64(&self, values: &mut [f64], op: Op) {
+        self.collective(CollectiveKind::Allreduce(op), Numbers::F64(values));
+    }
+
+    fn allreduce_i64(&self, values: &mut [i64], op: Op) {
+        self.collective(CollectiveKind::Allreduce(op), Numbers::I64(values));
+    }
+
+    fn allreduce_i32(&self, values: &mut [i32], op: Op) {
+        self.collective(CollectiveKind::Allreduce(op), Numbers::I32(values));
+    }
 
     /// The largest values of what ranks tell each other of failures: an allreduce that telemetry knows by itself.
     fn agree_max(&self, values: &mut [i32]) {
         self.allreduce_i32(values, Op::Max);
     }
 
-    /// The sum over the ranks up to and including this one.
-    fn scan_i32(&self, values: &mut [i32]);
+    fn scan_i32(&self, values: &mut [i32]) {
+        self.collective(CollectiveKind::Scan, Numbers::I32(values));
+    }
 
-    /// Gives the i-th value to rank i and takes one from each.
-    fn alltoall_i32(&self, values: &mut [i32]);
+    fn alltoall_i32(&self, values: &mut [i32]) {
+        self.collective(CollectiveKind::Alltoall, Numbers::I32(values));
+    }
 
     /// Every rank's bytes, by rank; lengths may differ.
     fn allgather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>>;
 
-    /// `root`'s values on every rank; the length must be the same everywhere.
-    fn broadcast_i32(&self, root: usize, values: &mut [i32]);
-    fn broadcast_f64(&self, root: usize, values: &mut [f64]);
+    fn broadcast_i32(&self, root: usize, values: &mut [i32]) {
+        self.collective(CollectiveKind::Broadcast(root), Numbers::I32(values));
+    }
+
+    fn broadcast_f64(&self, root: usize, values: &mut [f64]) {
+        self.collective(CollectiveKind::Broadcast(root), Numbers::F64(values));
+    }
 
     /// Every rank's bytes on rank 0 alone, one rank at a time in their order. `take` is called there, once for each rank.
     fn gather_bytes(&self, own: &[u8], take: &mut dyn FnMut(&[u8])) {
@@ -104,7 +152,9 @@ pub trait Ranks {
         }
     }
 
-    fn barrier(&self);
+    fn barrier(&self) {
+        self.collective(CollectiveKind::Barrier, Numbers::I32(&mut []));
+    }
 
     /// The arm of a lever to use from now on, as its place among `arms`: a tuner's answer, the same on every rank, for a
     /// problem of this size. Without a tuner the first.

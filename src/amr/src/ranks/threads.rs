@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
 
-use super::{Op, Ranks, Request, Tag};
+use super::{CollectiveKind, Numbers, Op, Ranks, Request, Tag};
 
 type Mailboxes = HashMap<(usize, usize, Tag), VecDeque<Vec<f64>>>;
 /// Contributions to one collective call, and how many ranks have read them.
@@ -164,21 +164,34 @@ impl Threads {
         })
     }
 
-    fn combine<T: Word>(&self, values: &mut [T], op: Op, n_first: usize) {
+    fn combine<T: Word>(&self, kind: CollectiveKind, values: &mut [T]) {
         let own: Vec<u8> = values.iter().flat_map(|value| value.bytes()).collect();
-        let all = self.meet(&own);
-        let mut parts = all[..n_first].iter().map(|bytes| {
+        let all = self.meet(&own).into_iter().map(|bytes| {
             assert_eq!(bytes.len(), own.len(), "ranks disagree on the length");
-            bytes.chunks_exact(size_of::<T>()).map(T::read)
+            let words = bytes.chunks_exact(size_of::<T>());
+            words.map(T::read).collect::<Vec<T>>()
         });
-        let first = parts.next().expect("at least one rank");
-        values.iter_mut().zip(first).for_each(|(v, w)| *v = w);
-        parts.for_each(|part| {
-            values
-                .iter_mut()
-                .zip(part)
-                .for_each(|(v, w)| *v = v.with(w, op))
-        });
+        let all: Vec<Vec<T>> = all.collect();
+        match kind {
+            CollectiveKind::Allreduce(op) => fold(values, &all, op),
+            CollectiveKind::Scan => fold(values, &all[..=self.rank], Op::Sum),
+            CollectiveKind::Alltoall => {
+                assert_eq!(values.len(), self.n_ranks);
+                let parts = values.iter_mut().zip(&all);
+                parts.for_each(|(value, part)| *value = part[self.rank]);
+            }
+            CollectiveKind::Broadcast(root) => values.copy_from_slice(&all[root]),
+            CollectiveKind::Barrier => {}
+        }
+    }
+}
+
+/// Combines the values of ranks in their order.
+fn fold<T: Word>(values: &mut [T], all: &[Vec<T>], op: Op) {
+    values.copy_from_slice(&all[0]);
+    for part in &all[1..] {
+        let pairs = values.iter_mut().zip(part);
+        pairs.for_each(|(value, &other)| *value = value.with(other, op));
     }
 }
 
@@ -264,60 +277,16 @@ impl Ranks for Threads {
         Some((place, self.finish(request)))
     }
 
-    fn allreduce_f64(&self, values: &mut [f64], op: Op) {
-        self.combine(values, op, self.n_ranks);
-    }
-
-    fn allreduce_i64(&self, values: &mut [i64], op: Op) {
-        self.combine(values, op, self.n_ranks);
-    }
-
-    fn allreduce_i32(&self, values: &mut [i32], op: Op) {
-        self.combine(values, op, self.n_ranks);
-    }
-
-    fn scan_i32(&self, values: &mut [i32]) {
-        self.combine(values, Op::Sum, self.rank + 1);
-    }
-
-    fn alltoall_i32(&self, values: &mut [i32]) {
-        assert_eq!(values.len(), self.n_ranks);
-        let own: Vec<u8> = values
-            .iter()
-            .flat_map(|value| value.to_ne_bytes())
-            .collect();
-        let at = 4 * self.rank;
-        for (value, bytes) in values.iter_mut().zip(self.meet(&own)) {
-            *value = i32::read(&bytes[at..at + 4]);
+    fn collective(&self, kind: CollectiveKind, numbers: Numbers) {
+        match numbers {
+            Numbers::F64(values) => self.combine(kind, values),
+            Numbers::I64(values) => self.combine(kind, values),
+            Numbers::I32(values) => self.combine(kind, values),
         }
     }
 
     fn allgather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.meet(own)
-    }
-
-    fn broadcast_i32(&self, root: usize, values: &mut [i32]) {
-        let own: Vec<u8> = values
-            .iter()
-            .flat_map(|value| value.to_ne_bytes())
-            .collect();
-        let all = self.meet(&own);
-        let words = all[root].chunks_exact(4).map(i32::read);
-        values.iter_mut().zip(words).for_each(|(v, w)| *v = w);
-    }
-
-    fn broadcast_f64(&self, root: usize, values: &mut [f64]) {
-        let own: Vec<u8> = values
-            .iter()
-            .flat_map(|value| value.to_ne_bytes())
-            .collect();
-        let all = self.meet(&own);
-        let words = all[root].chunks_exact(8).map(f64::read);
-        values.iter_mut().zip(words).for_each(|(v, w)| *v = w);
-    }
-
-    fn barrier(&self) {
-        self.meet(&[]);
     }
 
     fn split(&self, colour: usize) -> Box<dyn Ranks> {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::exchange::face::Source;
-use crate::ranks::{Op, Ranks, Request, Tag};
+use crate::ranks::{CollectiveKind, Numbers, Ranks, Request, Tag};
 use crate::telemetry::Recorder;
 use crate::telemetry::rows::{Freight, Kind, Meeting, Phase};
 
@@ -55,6 +55,18 @@ impl Kind {
             Source::Same => Kind::GhostSame,
             Source::Coarser(_) => Kind::GhostToFiner,
             Source::Finer(_) => Kind::GhostToCoarser,
+        }
+    }
+}
+
+impl From<CollectiveKind> for Meeting {
+    fn from(kind: CollectiveKind) -> Meeting {
+        match kind {
+            CollectiveKind::Allreduce(_) => Meeting::Allreduce,
+            CollectiveKind::Scan => Meeting::Scan,
+            CollectiveKind::Alltoall => Meeting::Alltoall,
+            CollectiveKind::Broadcast(_) => Meeting::Broadcast,
+            CollectiveKind::Barrier => Meeting::Barrier,
         }
     }
 }
@@ -166,21 +178,9 @@ impl Ranks for Counting<'_> {
         self.ranks.finish_any(requests)
     }
 
-    fn allreduce_f64(&self, values: &mut [f64], op: Op) {
-        self.meet(Meeting::Allreduce, size_of_val(values), |ranks| {
-            ranks.allreduce_f64(values, op);
-        });
-    }
-
-    fn allreduce_i64(&self, values: &mut [i64], op: Op) {
-        self.meet(Meeting::Allreduce, size_of_val(values), |ranks| {
-            ranks.allreduce_i64(values, op);
-        });
-    }
-
-    fn allreduce_i32(&self, values: &mut [i32], op: Op) {
-        self.meet(Meeting::Allreduce, size_of_val(values), |ranks| {
-            ranks.allreduce_i32(values, op);
+    fn collective(&self, kind: CollectiveKind, numbers: Numbers) {
+        self.meet(kind.into(), numbers.bytes(), |ranks| {
+            ranks.collective(kind, numbers);
         });
     }
 
@@ -190,38 +190,10 @@ impl Ranks for Counting<'_> {
         });
     }
 
-    fn scan_i32(&self, values: &mut [i32]) {
-        self.meet(Meeting::Scan, size_of_val(values), |ranks| {
-            ranks.scan_i32(values);
-        });
-    }
-
-    fn alltoall_i32(&self, values: &mut [i32]) {
-        self.meet(Meeting::Alltoall, size_of_val(values), |ranks| {
-            ranks.alltoall_i32(values);
-        });
-    }
-
     fn allgather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.meet(Meeting::Allgather, own.len(), |ranks| {
             ranks.allgather_bytes(own)
         })
-    }
-
-    fn broadcast_i32(&self, root: usize, values: &mut [i32]) {
-        self.meet(Meeting::Broadcast, size_of_val(values), |ranks| {
-            ranks.broadcast_i32(root, values);
-        });
-    }
-
-    fn broadcast_f64(&self, root: usize, values: &mut [f64]) {
-        self.meet(Meeting::Broadcast, size_of_val(values), |ranks| {
-            ranks.broadcast_f64(root, values);
-        });
-    }
-
-    fn barrier(&self) {
-        self.meet(Meeting::Barrier, 0, |ranks| ranks.barrier());
     }
 
     fn choose(&self, lever: &str, arms: &[String], size: f64) -> usize {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use colltune_amr::placement::factors;
-use colltune_amr::ranks::{Op, Ranks, Request, Tag};
+use colltune_amr::ranks::{CollectiveKind, Numbers, Ranks, Request, Tag};
 use colltune_amr::telemetry::Meeting;
 
 use super::Call;
@@ -78,45 +78,17 @@ impl Ranks for Calls {
         None
     }
 
-    fn allreduce_f64(&self, values: &mut [f64], _: Op) {
-        self.note(Meeting::Allreduce, size_of_val(values));
-    }
-
-    fn allreduce_i64(&self, values: &mut [i64], _: Op) {
-        self.note(Meeting::Allreduce, size_of_val(values));
-    }
-
-    fn allreduce_i32(&self, values: &mut [i32], _: Op) {
-        self.note(Meeting::Allreduce, size_of_val(values));
+    fn collective(&self, kind: CollectiveKind, numbers: Numbers) {
+        self.note(kind.into(), numbers.bytes());
     }
 
     fn agree_max(&self, values: &mut [i32]) {
         self.note(Meeting::Agree, size_of_val(values));
     }
 
-    fn scan_i32(&self, values: &mut [i32]) {
-        self.note(Meeting::Scan, size_of_val(values));
-    }
-
-    fn alltoall_i32(&self, values: &mut [i32]) {
-        self.note(Meeting::Alltoall, size_of_val(values));
-    }
-
     fn allgather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.note(Meeting::Allgather, own.len());
         vec![own.to_vec(); self.n_ranks]
-    }
-
-    fn broadcast_i32(&self, _: usize, values: &mut [i32]) {
-        self.note(Meeting::Broadcast, size_of_val(values));
-    }
-
-    fn broadcast_f64(&self, _: usize, values: &mut [f64]) {
-        self.note(Meeting::Broadcast, size_of_val(values));
-    }
-
-    fn barrier(&self) {
-        self.note(Meeting::Barrier, 0);
     }
 
     /// The parts of a bisection: as many as the next prime factor says.
