@@ -203,7 +203,7 @@ on_each_library! {
         let deck = place.path().join("mine.toml");
         std::fs::write(&deck, "nx = 8\nnum_refien = 4\n").expect("the folder is ours");
         let line = format!("--deck {}", deck.display());
-        fails(mpi, &line, 2, &["mine.toml:2: unknown key `num_refien` (did you mean `num_refine`?)"]);
+        fails(mpi, &line, 2, &["mine.toml: unexpected argument '--num_refien' found", "exists: '--num_refine'"]);
         fails(mpi, "--num_tsteps 1 --num_vars 1 --json /dev/null/none", 1, &["failed to write /dev/null/none"]);
         let outcome = run(mpi, 2, "--what 3");
         outcome.ends().claim(outcome.code != Some(0), "the launcher says that all is well");

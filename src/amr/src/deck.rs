@@ -16,88 +16,88 @@
 //! `--deck FILE` puts the deck's options before those of the command line, which therefore win; its objects come in
 //! addition. A name without a dot or slash is one of the decks that the program carries ([`BUILT_IN`]).
 
-use clap::{ArgAction, CommandFactory as _, Parser as _};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use clap::Parser as _;
+use serde::Deserialize;
+use toml::Value;
 
-use crate::object::Object;
 use crate::options::Options;
+use object_table::ObjectTable;
 
 mod object_table;
-mod problem;
 
-pub use problem::{DeckError, Reason};
-use problem::{Problem, nearest};
+macro_rules! beside_the_program {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../../examples/amr/decks/", $name, ".toml")))),*]
+    };
+}
 
 /// The decks that the program carries, by name.
-pub const BUILT_IN: &[(&str, &str)] = &[
-    (
-        "ompicolltune",
-        include_str!("../../../examples/amr/decks/ompicolltune.toml"),
-    ),
-    (
-        "expanding-sphere",
-        include_str!("../../../examples/amr/decks/expanding-sphere.toml"),
-    ),
-    (
-        "moving-sphere",
-        include_str!("../../../examples/amr/decks/moving-sphere.toml"),
-    ),
-    (
-        "four-spheres",
-        include_str!("../../../examples/amr/decks/four-spheres.toml"),
-    ),
-    (
-        "sphere-hits-block",
-        include_str!("../../../examples/amr/decks/sphere-hits-block.toml"),
-    ),
-    (
-        "sedov-512",
-        include_str!("../../../examples/amr/decks/sedov-512.toml"),
-    ),
-    (
-        "sedov-1024",
-        include_str!("../../../examples/amr/decks/sedov-1024.toml"),
-    ),
-    (
-        "sedov-2048",
-        include_str!("../../../examples/amr/decks/sedov-2048.toml"),
-    ),
-    (
-        "sedov-4096",
-        include_str!("../../../examples/amr/decks/sedov-4096.toml"),
-    ),
-    (
-        "blast-512",
-        include_str!("../../../examples/amr/decks/blast-512.toml"),
-    ),
-    (
-        "blast-1024",
-        include_str!("../../../examples/amr/decks/blast-1024.toml"),
-    ),
-    (
-        "blast-2048",
-        include_str!("../../../examples/amr/decks/blast-2048.toml"),
-    ),
-    (
-        "blast-4096",
-        include_str!("../../../examples/amr/decks/blast-4096.toml"),
-    ),
-];
+pub const BUILT_IN: &[(&str, &str)] = beside_the_program! {
+    "ompicolltune"
+    "expanding-sphere"
+    "moving-sphere"
+    "four-spheres"
+    "sphere-hits-block"
+    "sedov-512"
+    "sedov-1024"
+    "sedov-2048"
+    "sedov-4096"
+    "blast-512"
+    "blast-1024"
+    "blast-2048"
+    "blast-4096"
+};
 
-/// The command line's words that a deck stands for, values after their options.
+/// A deck as TOML holds it.
+#[derive(Deserialize)]
+struct DeckFile {
+    #[serde(default)]
+    object: Vec<ObjectTable>,
+    #[serde(flatten)]
+    options: toml::Table,
+}
+
+/// The command line's words that a deck stands for.
 ///
-/// Errors: `DeckError` for the first problem in the deck: not TOML, an unknown key, a value that the option of that
-///         name refuses. Options that contradict each other are found by whoever reads all the words.
-pub fn arguments(text: &str, file: &str) -> Result<Vec<String>, DeckError> {
-    words(text).map_err(|(place, reason)| {
-        let line = 1 + text[..place.start.min(text.len())].matches('\n').count();
-        DeckError {
-            file: file.to_owned(),
-            line,
-            reason,
+/// Errors: text for a deck that is not TOML, and for options that are refused, alone or beside each other.
+pub fn arguments(text: &str, file: &str) -> Result<Vec<String>, String> {
+    let refused = |what: String| {
+        let what = what.trim_end();
+        let what = what.strip_prefix("error: ").unwrap_or(what);
+        format!("deck {file}: {what}")
+    };
+    let deck: DeckFile = toml::from_str(text).map_err(|error| refused(error.to_string()))?;
+    if deck.options.contains_key("deck") {
+        return Err(refused("a deck holds no other".to_owned()));
+    }
+    let options = deck.options.iter();
+    let mut words: Vec<String> = options
+        .flat_map(|(key, value)| option(key, value))
+        .collect();
+    for object in &deck.object {
+        words.push("--object".to_owned());
+        words.extend(object.numbers().map(|number| number.to_string()));
+    }
+    let line = std::iter::once("colltune-amr").chain(words.iter().map(String::as_str));
+    Options::try_parse_from(line).map_err(|error| refused(error.to_string()))?;
+    Ok(words)
+}
+
+/// A value stands beside its option, so that a flag that gets one is named.
+fn option(key: &str, value: &Value) -> Vec<String> {
+    let word = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match value {
+        Value::Boolean(false) => Vec::new(),
+        Value::Boolean(true) => vec![format!("--{key}")],
+        Value::Array(values) => {
+            let option = std::iter::once(format!("--{key}"));
+            option.chain(values.iter().map(word)).collect()
         }
-    })
+        value => vec![format!("--{key}={}", word(value))],
+    }
 }
 
 /// A deck that the program carries.
@@ -110,7 +110,7 @@ pub fn built_in(name: &str) -> Option<&'static str> {
 
 /// Replaces every `--deck NAME` of a command line, its program's name first, by the deck's words, before all others.
 ///
-/// Errors: text for a deck that does not exist or cannot be read, or [`DeckError`].
+/// Errors: text for a deck that does not exist or cannot be read, or that of [`arguments`].
 pub fn expand(line: impl IntoIterator<Item = String>) -> Result<Vec<String>, String> {
     let mut line = line.into_iter();
     let mut expanded: Vec<String> = line.next().into_iter().collect();
@@ -134,7 +134,7 @@ pub fn expand(line: impl IntoIterator<Item = String>) -> Result<Vec<String>, Str
 
 fn read(name: &str) -> Result<Vec<String>, String> {
     if let Some(text) = built_in(name) {
-        return arguments(text, name).map_err(|error| error.to_string());
+        return arguments(text, name);
     }
     if !name.contains(['.', '/']) {
         let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
@@ -145,141 +145,7 @@ fn read(name: &str) -> Result<Vec<String>, String> {
     }
     let text = std::fs::read_to_string(name)
         .map_err(|error| format!("cannot read the deck {name}: {error}"))?;
-    arguments(&text, name).map_err(|error| error.to_string())
-}
-
-fn words(text: &str) -> Result<Vec<String>, Problem> {
-    let table = DeTable::parse(text).map_err(|error| {
-        (
-            error.span().unwrap_or(0..0),
-            Reason::NotToml(error.message().to_owned()),
-        )
-    })?;
-    let mut entries: Vec<_> = table.get_ref().iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
-    let mut words = Vec::new();
-    for (key, value) in entries {
-        match key.get_ref().as_ref() {
-            "object" => words.extend(objects(value)?),
-            _ => words.extend(option(key, value)?),
-        }
-    }
-    Ok(words)
-}
-
-fn option(
-    key: &Spanned<std::borrow::Cow<'_, str>>,
-    value: &Spanned<DeValue<'_>>,
-) -> Result<Vec<String>, Problem> {
-    let name = key.get_ref().as_ref();
-    let command = Options::command();
-    let known = command
-        .get_arguments()
-        .find(|argument| argument.get_long() == Some(name));
-    let Some(known) = known.filter(|_| name != "deck") else {
-        let names = command
-            .get_arguments()
-            .filter_map(|argument| argument.get_long());
-        let hint = nearest(name, names)
-            .map(|near| format!(" (did you mean `{near}`?)"))
-            .unwrap_or_default();
-        return Err((
-            key.span(),
-            Reason::UnknownKey {
-                key: name.to_owned(),
-                hint,
-            },
-        ));
-    };
-    let wrong = |takes| {
-        let given = value.get_ref().type_str();
-        (
-            value.span(),
-            Reason::WrongKind {
-                key: name.to_owned(),
-                takes,
-                given,
-            },
-        )
-    };
-    let words = match value.get_ref() {
-        DeValue::Boolean(set) if matches!(known.get_action(), ArgAction::SetTrue) => match set {
-            true => vec![format!("--{name}")],
-            false => return Ok(Vec::new()),
-        },
-        _ if matches!(known.get_action(), ArgAction::SetTrue) => {
-            return Err(wrong("true or false"));
-        }
-        DeValue::Array(numbers) if known.get_num_args().is_some_and(|n| n.min_values() > 1) => {
-            let numbers = numbers.iter().map(|number| scalar(number.get_ref()));
-            let numbers: Option<Vec<String>> = numbers.collect();
-            let numbers = numbers.ok_or_else(|| wrong("a list of numbers"))?;
-            std::iter::once(format!("--{name}"))
-                .chain(numbers)
-                .collect()
-        }
-        one => vec![
-            format!("--{name}"),
-            scalar(one).ok_or_else(|| wrong("a number or a text"))?,
-        ],
-    };
-    // The option itself knows what it accepts.
-    Options::try_parse_from(std::iter::once("deck".to_owned()).chain(words.clone())).map_err(
-        |error| {
-            let text = error.to_string();
-            let problem = text
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .trim_start_matches("error: ")
-                .to_owned();
-            (
-                value.span(),
-                Reason::Refused {
-                    key: name.to_owned(),
-                    problem,
-                },
-            )
-        },
-    )?;
-    Ok(words)
-}
-
-fn scalar(value: &DeValue<'_>) -> Option<String> {
-    match value {
-        DeValue::String(text) => Some(text.to_string()),
-        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_owned()),
-        DeValue::Float(number) => Some(number.as_str().to_owned()),
-        _ => None,
-    }
-}
-
-fn objects(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Problem> {
-    let wrong = |span, given| {
-        (
-            span,
-            Reason::WrongKind {
-                key: "object".to_owned(),
-                takes: "tables: write [[object]]",
-                given,
-            },
-        )
-    };
-    let DeValue::Array(tables) = value.get_ref() else {
-        return Err(wrong(value.span(), value.get_ref().type_str()));
-    };
-    let mut words = Vec::new();
-    for table in tables {
-        let DeValue::Table(entries) = table.get_ref() else {
-            return Err(wrong(table.span(), table.get_ref().type_str()));
-        };
-        let numbers = object_table::numbers(entries, table.span())?;
-        let object = Object::from_arguments(&numbers)
-            .map_err(|error| (table.span(), Reason::Object(error)))?;
-        words.push("--object".to_owned());
-        words.extend(object.arguments().iter().map(f64::to_string));
-    }
-    Ok(words)
+    arguments(&text, name)
 }
 
 #[cfg(test)]
@@ -287,17 +153,23 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        arguments(text, "my.toml")
-            .expect_err("a wrong deck")
-            .to_string()
+        arguments(text, "my.toml").expect_err("a wrong deck")
+    }
+
+    /// Whether the error says all of this.
+    #[track_caller]
+    fn says(text: &str, parts: &[&str]) {
+        let error = error(text);
+        assert!(error.starts_with("deck my.toml: "), "{error}");
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     }
 
     #[test]
     fn keys_become_options_and_tables_objects_in_their_order() {
-        let text = "# a deck\nnum_refine = 4\nhilbert = true\npermute = false\ntime = 2.5\n\n\
+        let text = "# a deck\nhilbert = true\nnum_refine = 4\npermute = false\ntime = 2.5\n\n\
                     [[object]]\ntype = \"solid cylinder y\"\nbounce = \"centre\"\ncentre = [0.5, -1, 2e-1]\nsize = 0.25\n\
                     [[object]]\ntype = 2\ncentre = 0.5\nsize = [0.1, 0.2, 0.3]\ngrowth = 0.01\nmove = [1, 2, 3]\n";
-        let expected = "--num_refine 4 --hilbert --time 2.5 --object 23 1 0.5 -1 0.2 0 0 0 0.25 0.25 0.25 0 0 0 \
+        let expected = "--hilbert --num_refine=4 --time=2.5 --object 23 1 0.5 -1 0.2 0 0 0 0.25 0.25 0.25 0 0 0 \
                         --object 2 0 0.5 0.5 0.5 1 2 3 0.1 0.2 0.3 0.01 0.01 0.01";
         assert_eq!(
             arguments(text, "my.toml").expect("a deck").join(" "),
@@ -312,78 +184,51 @@ mod tests {
             arguments(text, "my.toml").expect("a deck").join(" "),
             "--domain -1 -2 -1.5 1 2 1.5 --sedov_centre 0 0.5 -1"
         );
-        assert!(error("sedov_centre = [1, 2]").starts_with("my.toml:1: `sedov_centre`: "));
-        assert_eq!(
-            error("domain = [1, true]"),
-            "my.toml:1: `domain` takes a list of numbers, not array"
-        );
-        assert_eq!(
-            error("nx = [4, 4]"),
-            "my.toml:1: `nx` takes a number or a text, not array"
-        );
+        says("sedov_centre = [1, 2]", &["'--sedov_centre ", "2 were"]);
+        says("domain = 3", &["'--domain "]);
+        says("nx = [4, 5]", &["unexpected argument '5'"]);
     }
 
     #[test]
-    fn errors_name_file_line_and_key() {
-        assert_eq!(
-            error("nx = 8\n\nnum_refien = 4"),
-            "my.toml:3: unknown key `num_refien` (did you mean `num_refine`?)"
+    fn errors_name_deck_and_option() {
+        let known = "tip: a similar argument exists: '--num_refine'";
+        says(
+            "nx = 8\n\nnum_refien = 4",
+            &["unexpected argument '--num_refien'", known],
         );
-        assert_eq!(error("zebra = 1"), "my.toml:1: unknown key `zebra`");
-        assert_eq!(
-            error("nx = 8\nhilbert = 1"),
-            "my.toml:2: `hilbert` takes true or false, not integer"
-        );
-        assert_eq!(
-            error("nx = true"),
-            "my.toml:1: `nx` takes a number or a text, not boolean"
-        );
-        let refused = error("\nnx = 2.5");
-        assert!(
-            refused.starts_with("my.toml:2: `nx`: invalid value '2.5'"),
-            "{refused}"
-        );
-        assert!(
-            error("nx = 8\nnx = 9").starts_with("my.toml:2: duplicate key"),
-            "{}",
-            error("nx = 8\nnx = 9")
-        );
-        assert!(
-            error("nx = 8\nny =").starts_with("my.toml:2: "),
-            "{}",
-            error("nx = 8\nny =")
-        );
-        assert_eq!(
-            error("object = 3"),
-            "my.toml:1: `object` takes tables: write [[object]], not integer"
-        );
+        says("hilbert = 1", &["unexpected value '1' for '--hilbert'"]);
+        says("nx = true", &["a value is required for '--nx <NX>'"]);
+        says("nx = 2.5", &["invalid value '2.5' for '--nx <NX>'"]);
+        says("telemetry_rounds = true", &["--telemetry <FOLDER>"]);
+        says("nx = 8\nnx = 9", &["line 2", "duplicate key"]);
+        says("nx = 8\nny =", &["line 2"]);
+        says("object = 3", &["line 1", "object = 3"]);
+        says("deck = \"sedov-512\"", &["holds no other"]);
+        assert!(!error("nx = 2.5").contains("error: "));
     }
 
     #[test]
     fn errors_in_objects_name_their_line_and_key() {
-        let object = |text: &str| {
-            error(&format!(
-                "nx = 8\n[[object]]\ntype = 2\ncentre = 0.5\nsize = 1\n{text}"
-            ))
-        };
-        assert_eq!(object("colour = 1"), "my.toml:6: unknown key `colour`");
-        assert_eq!(
-            object("mov = 1"),
-            "my.toml:6: unknown key `mov` (did you mean `move`?)"
+        let object = "nx = 8\n[[object]]\ntype = 2\ncentre = 0.5\nsize = 1\n";
+        says(
+            &format!("{object}colour = 1"),
+            &["line 6", "unknown field `colour`"],
         );
-        assert_eq!(
-            object("move = [1, 2]"),
-            "my.toml:6: `move` takes a number or three, not array"
+        says(
+            &format!("{object}move = [1, 2]"),
+            &["line 6", "move = [1, 2]", "a number or three"],
         );
-        assert!(object("bounce = 7").contains("object bounce 7 does not exist"));
-        assert_eq!(
-            error("[[object]]\ntype = 2\nsize = 1"),
-            "my.toml:1: the object has no `centre`"
+        says(
+            &format!("{object}bounce = true"),
+            &["line 6", "a number or a name"],
         );
-        let unknown = error("[[object]]\ntype = \"cube\"\ncentre = 0\nsize = 1");
-        assert!(
-            unknown.starts_with("my.toml:2: `type`: \"cube\" is none of rectangle, spheroid"),
-            "{unknown}"
+        says(
+            "[[object]]\ntype = 2\nsize = 1",
+            &["line 1", "missing field `centre`"],
+        );
+        says(
+            "[[object]]\ntype = \"cube\"\ncentre = 0\nsize = 1",
+            &["line 2", "\"cube\" is none of rectangle, spheroid"],
         );
     }
 

@@ -1,14 +1,7 @@
 //! One `[[object]]` table of a deck.
 
-use std::ops::Range;
-
-use toml::de::{DeArray, DeTable, DeValue};
-
-use crate::object::ARGUMENTS;
-
-use super::problem::{Problem, Reason, nearest};
-
-const KEYS: [&str; 6] = ["type", "bounce", "centre", "move", "size", "growth"];
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 /// Names of the shapes with their type's number; "solid" before a name adds 1.
 const SHAPES: [(&str, f64); 11] = [
@@ -27,130 +20,85 @@ const SHAPES: [(&str, f64); 11] = [
 
 const BOUNCES: [(&str, f64); 3] = [("leave", 0.0), ("centre", 1.0), ("edge", 2.0)];
 
-/// The 14 numbers of an object; movement, growth and bounce are 0 where they are not given.
-pub(super) fn numbers(
-    table: &DeTable<'_>,
-    whole: Range<usize>,
-) -> Result<[f64; ARGUMENTS], Problem> {
-    let unknown = table
-        .iter()
-        .find(|(key, _)| !KEYS.contains(&key.get_ref().as_ref()));
-    if let Some((key, _)) = unknown {
-        let name = key.get_ref().to_string();
-        let hint = nearest(&name, KEYS)
-            .map(|near| format!(" (did you mean `{near}`?)"))
-            .unwrap_or_default();
-        return Err((key.span(), Reason::UnknownKey { key: name, hint }));
-    }
-    let required = |key: &'static str, found: Option<[f64; 3]>| {
-        found.ok_or((whole.clone(), Reason::Missing(key)))
-    };
-    let [kind, ..] = required("type", named(table, "type", kind_of)?)?;
-    let bounce =
-        named(table, "bounce", |text| lookup(&BOUNCES, text))?.map_or(0.0, |[bounce, ..]| bounce);
-    let centre = required("centre", vector(table, "centre")?)?;
-    let size = required("size", vector(table, "size")?)?;
-    let moves = vector(table, "move")?.unwrap_or_default();
-    let growth = vector(table, "growth")?.unwrap_or_default();
-    let mut numbers = [0.0; ARGUMENTS];
-    (numbers[0], numbers[1]) = (kind, bounce);
-    for (place, vector) in [centre, moves, size, growth].iter().enumerate() {
-        numbers[2 + 3 * place..][..3].copy_from_slice(vector);
-    }
-    Ok(numbers)
+/// An object; movement, growth and bounce are 0 where they are not given.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ObjectTable {
+    #[serde(rename = "type", deserialize_with = "kind")]
+    kind: f64,
+    #[serde(default, deserialize_with = "bounce")]
+    bounce: f64,
+    #[serde(deserialize_with = "axes")]
+    centre: [f64; 3],
+    #[serde(default, rename = "move", deserialize_with = "axes")]
+    velocity: [f64; 3],
+    #[serde(deserialize_with = "axes")]
+    size: [f64; 3],
+    #[serde(default, deserialize_with = "axes")]
+    growth: [f64; 3],
 }
 
-fn kind_of(text: &str) -> Option<f64> {
-    match text.strip_prefix("solid ") {
+impl ObjectTable {
+    /// Those that follow `--object`.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = f64> {
+        let axes = [self.centre, self.velocity, self.size, self.growth];
+        let first = [self.kind, self.bounce].into_iter();
+        first.chain(axes.into_iter().flatten())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a number or a name")]
+enum NumberOrName {
+    Number(f64),
+    Name(String),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a number or three")]
+enum OneOrThree {
+    One(f64),
+    Three([f64; 3]),
+}
+
+fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let kind_of = |text: &str| match text.strip_prefix("solid ") {
         Some(shape) => lookup(&SHAPES, shape).map(|kind| kind + 1.0),
         None => lookup(&SHAPES, text),
-    }
+    };
+    let names = SHAPES.map(|(name, _)| name).join(", ");
+    let names = format!("{names}, each with \"solid\" before it if wanted");
+    named(from, kind_of, &names)
+}
+
+fn bounce<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let names = BOUNCES.map(|(name, _)| name).join(", ");
+    named(from, |text| lookup(&BOUNCES, text), &names)
 }
 
 fn lookup(names: &[(&str, f64)], text: &str) -> Option<f64> {
-    names
-        .iter()
-        .find(|(name, _)| *name == text)
-        .map(|(_, number)| *number)
+    let found = names.iter().find(|(name, _)| *name == text);
+    found.map(|(_, number)| *number)
 }
 
-/// A number or a name for one; in the first of three places.
-fn named(
-    table: &DeTable<'_>,
-    key: &'static str,
+/// A number, or one of the names for one.
+fn named<'de, D: Deserializer<'de>>(
+    from: D,
     number_of: impl Fn(&str) -> Option<f64>,
-) -> Result<Option<[f64; 3]>, Problem> {
-    let Some(value) = table.get(key) else {
-        return Ok(None);
-    };
-    let number = match value.get_ref() {
-        DeValue::String(text) => number_of(text).ok_or_else(|| {
-            let names: Vec<&str> = if key == "type" {
-                SHAPES.map(|(name, _)| name).to_vec()
-            } else {
-                BOUNCES.map(|(name, _)| name).to_vec()
-            };
-            let solid = if key == "type" {
-                ", each with \"solid\" before it if wanted"
-            } else {
-                ""
-            };
-            let problem = format!("{text:?} is none of {}{solid}", names.join(", "));
-            (
-                value.span(),
-                Reason::Refused {
-                    key: key.to_owned(),
-                    problem,
-                },
-            )
-        }),
-        other => float(other).ok_or_else(|| {
-            let (takes, given) = ("a number or a name", other.type_str());
-            (
-                value.span(),
-                Reason::WrongKind {
-                    key: key.to_owned(),
-                    takes,
-                    given,
-                },
-            )
-        }),
-    };
-    number.map(|number| Some([number, 0.0, 0.0]))
+    names: &str,
+) -> Result<f64, D::Error> {
+    match NumberOrName::deserialize(from)? {
+        NumberOrName::Number(number) => Ok(number),
+        NumberOrName::Name(text) => {
+            number_of(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is none of {names}")))
+        }
+    }
 }
 
 /// Three numbers, or one for all three axes.
-fn vector(table: &DeTable<'_>, key: &'static str) -> Result<Option<[f64; 3]>, Problem> {
-    let Some(value) = table.get(key) else {
-        return Ok(None);
-    };
-    let numbers = match value.get_ref() {
-        DeValue::Array(array) => {
-            floats(array).and_then(|numbers| <[f64; 3]>::try_from(numbers).ok())
-        }
-        other => float(other).map(|number| [number; 3]),
-    };
-    numbers.map(Some).ok_or_else(|| {
-        let (takes, given) = ("a number or three", value.get_ref().type_str());
-        (
-            value.span(),
-            Reason::WrongKind {
-                key: key.to_owned(),
-                takes,
-                given,
-            },
-        )
+fn axes<'de, D: Deserializer<'de>>(from: D) -> Result<[f64; 3], D::Error> {
+    Ok(match OneOrThree::deserialize(from)? {
+        OneOrThree::One(number) => [number; 3],
+        OneOrThree::Three(numbers) => numbers,
     })
-}
-
-fn floats(array: &DeArray<'_>) -> Option<Vec<f64>> {
-    array.iter().map(|value| float(value.get_ref())).collect()
-}
-
-fn float(value: &DeValue<'_>) -> Option<f64> {
-    match value {
-        DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse().ok(),
-        DeValue::Float(number) => number.as_str().parse().ok(),
-        _ => None,
-    }
 }
