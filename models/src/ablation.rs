@@ -18,8 +18,6 @@ pub enum Mechanism {
     ControlVariate,
     /// Rates of stalls and who provokes them are told apart in turns.
     StallRounds,
-    /// Neighbouring cells speak by a Gaussian process; without it by the simulator alone.
-    GaussianProcess,
     /// Runs before a break count less.
     Breaks,
     /// Jobs to come are played to see what they would find; without that nothing is ever given up as a whole.
@@ -29,14 +27,13 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    pub const ALL: [Mechanism; 10] = [
+    pub const ALL: [Mechanism; 9] = [
         Mechanism::Calmness,
         Mechanism::CallNoise,
         Mechanism::Disagreement,
         Mechanism::StudentInflation,
         Mechanism::ControlVariate,
         Mechanism::StallRounds,
-        Mechanism::GaussianProcess,
         Mechanism::Breaks,
         Mechanism::Promise,
         Mechanism::BayesFactor,
@@ -50,7 +47,6 @@ impl Mechanism {
             Mechanism::StudentInflation => "Student inflation",
             Mechanism::ControlVariate => "control variate",
             Mechanism::StallRounds => "EM of stalls",
-            Mechanism::GaussianProcess => "Gaussian process",
             Mechanism::Breaks => "panel breaks",
             Mechanism::Promise => "promise",
             Mechanism::BayesFactor => "Bayes factor",

@@ -15,11 +15,10 @@ use colltune_core::model::Model;
 use colltune_core::settings::LearnerKind;
 use rayon::prelude::*;
 
-use crate::ablation::{self, Mechanism};
 use crate::belief::{self, Belief};
 use crate::choice;
 use crate::evidence::Evidence;
-use crate::predict::{self, Predictor};
+use crate::predict;
 use cells::Cells;
 
 pub(crate) use cells::merged;
@@ -40,14 +39,7 @@ pub fn learn(evidence: &[Evidence], context: Context) -> Result<Learned, LearnEr
         who: "`predictor` in the settings asks for",
         why,
     };
-    let predictor = match context.predictor {
-        Some(predictor) => predictor,
-        None => predict::chosen(context.settings.predictor).map_err(no_xgboost)?,
-    };
-    let predictor: &dyn Predictor = match ablation::has(Mechanism::GaussianProcess) {
-        true => predictor,
-        false => &predict::Simulator,
-    };
+    let predictor = predict::chosen(context.settings.predictor).map_err(no_xgboost)?;
     let cells = Cells::new(evidence, &context);
     let (mut beliefs, predictions) = belief::believe(&cells.measured, &cells.asked, predictor);
     if let Some(spent) = context.spent {

@@ -3,7 +3,6 @@
 
 mod gaussian;
 mod predictor;
-mod simulator;
 mod spread;
 mod xgboost;
 
@@ -11,7 +10,6 @@ use colltune_core::settings::Predicting;
 
 pub use gaussian::Gaussian;
 pub use predictor::{Place, Point, Prediction, Predictor};
-pub use simulator::Simulator;
 pub use xgboost::{Timed, XgBoost};
 
 /// The predictor that the settings name.
@@ -21,6 +19,5 @@ pub fn chosen(predicting: Predicting) -> Result<&'static dyn Predictor, String> 
     Ok(match predicting {
         Predicting::Xgboost => XgBoost::loaded()?,
         Predicting::GaussianProcess => &Gaussian,
-        Predicting::Simulator => &Simulator,
     })
 }

@@ -213,7 +213,6 @@ impl Training<'_> {
                 as u32,
             copies: &said.copies,
             spent: Some(&spent),
-            predictor: None,
             vetoes: &vetoes,
         };
         let learned = learn(&said.evidence, context).map_err(|error| DbError::Learn {

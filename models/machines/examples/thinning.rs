@@ -55,7 +55,6 @@ impl Learner {
             runs_before: kept.partition_point(|&run| run < before) as u32,
             copies: &[],
             spent: None,
-            predictor: None,
             vetoes: &[],
         };
         let learned = learn(&evidence, context).expect("a sound model");

@@ -2,7 +2,6 @@
 
 mod ablation;
 mod hazards;
-mod layouts;
 mod learning;
 mod programs;
 
@@ -63,12 +62,10 @@ const GROUPS: [Group; 11] = [
 ];
 /// The group of the learner without one of its mechanisms, which is found where it is named alone.
 pub const ABLATION: &str = "ablation";
-/// The group of predictors; it has a separate table.
-const LAYOUTS: &str = "layouts";
 
 /// Runs the groups that are wanted, telling what it is at.
 pub fn run(scope: &Scope, is_wanted: &dyn Fn(&str) -> bool, progress: &dyn Fn(&str)) -> Vec<Table> {
-    if is_wanted(ABLATION) && !is_wanted(LAYOUTS) {
+    if is_wanted(ABLATION) && !GROUPS.iter().any(|group| is_wanted(group.name)) {
         return vec![ablation::table(scope, is_wanted, progress)];
     }
     let mut rows = Vec::new();
@@ -76,7 +73,7 @@ pub fn run(scope: &Scope, is_wanted: &dyn Fn(&str) -> bool, progress: &dyn Fn(&s
         progress(group.name);
         (group.run)(scope, &mut rows);
     }
-    let mut tables = vec![Table {
+    vec![Table {
         title: "learners",
         policies: scope.names(),
         rows,
@@ -91,10 +88,5 @@ pub fn run(scope: &Scope, is_wanted: &dyn Fn(&str) -> bool, progress: &dyn Fn(&s
              waiting for late ranks"
                 .to_owned(),
         ],
-    }];
-    if is_wanted(LAYOUTS) {
-        progress(LAYOUTS);
-        tables.push(layouts::left_out(scope));
-    }
-    tables
+    }]
 }

@@ -15,7 +15,7 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::field::Field;
 
 /// By so much, in logarithms, each family's variants differ from what is known of them, and in the mean.
-pub const SPREAD: f64 = 0.3;
+const SPREAD: f64 = 0.3;
 /// By so much a machine's parameters differ from those that were calibrated.
 const MISCALIBRATED: f64 = 0.2;
 const STEPS_MAX: usize = 1 << 20;
@@ -40,19 +40,6 @@ impl Costs {
             fields,
             known: HashMap::new(),
         }
-    }
-
-    /// What the simulator, which knows nothing of the truth, says of a machine.
-    pub fn simulated(machine: Machine) -> Costs {
-        Costs {
-            machine,
-            fields: HashMap::new(),
-            known: HashMap::new(),
-        }
-    }
-
-    pub fn machine(&self) -> Machine {
-        self.machine
     }
 
     /// In ns; `None` where nothing is known of the variant from which a cost could be derived.

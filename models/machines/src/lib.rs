@@ -4,7 +4,7 @@
 //! ([`field`], [`cost`], or as they were measured [`recorded`], [`site`]); its weather ([`weather`]) and its ranks'
 //! lateness ([`arrival`]) turn these into what ranks see; a job ([`ranks`], [`job`]) draws variants with the product's own
 //! decisions and yields its sampled calls; learners ([`policy`]) turn them into the next model; a campaign ([`campaign`]) goes round this loop; what came of
-//! it is held against the truth ([`score`], [`transfer`]) and written down ([`report`], [`trial`], [`bench`]).
+//! it is held against the truth ([`score`]) and written down ([`report`], [`trial`], [`bench`]).
 //!
 //! All random numbers follow from a seed by `ChaCha8`, whatever the number of threads.
 #![forbid(unsafe_code)]
@@ -32,7 +32,6 @@ pub mod policies;
 pub mod campaign;
 
 pub mod score;
-pub mod transfer;
 
 pub mod report;
 

@@ -8,7 +8,7 @@ use crate::job::Account;
 use crate::site::Arm;
 
 /// A choice that costs at most so many times the best's is as good as that.
-pub const NEAR: f64 = 1.05;
+const NEAR: f64 = 1.05;
 
 impl History {
     fn cells(&self) -> std::ops::Range<usize> {

@@ -35,8 +35,6 @@ pub struct Site {
     pub variants: [Vec<Variant>; Collective::ALL.len()],
     names: [Vec<String>; Collective::ALL.len()],
     pub cells: Vec<TrueCell>,
-    /// The machine that schedules and shapes truly run on; that of the recipe is as it was calibrated.
-    pub machine: Machine,
 }
 
 /// One cell of a machine.
@@ -138,7 +136,6 @@ impl Site {
             names,
             variants,
             cells,
-            machine: costs.machine(),
         }
     }
 

@@ -8,7 +8,6 @@ use colltune_core::settings::Settings;
 use colltune_core::space::Cell;
 
 use crate::evidence::Evidence;
-use crate::predict::Predictor;
 use crate::spent::Spent;
 
 /// What a training needs to know beside the evidence.
@@ -28,8 +27,6 @@ pub struct Context<'a> {
     pub copies: &'a [Evidence],
     /// What runs account for beside their records; `None` where they did not.
     pub spent: Option<&'a Spent>,
-    /// Who speaks for cells and variants without data; `None`: the one that `predictor` of the settings names.
-    pub predictor: Option<&'a dyn Predictor>,
     /// What whole programs refuted.
     pub vetoes: &'a [Veto],
 }
@@ -54,7 +51,6 @@ impl<'a> Context<'a> {
             runs_before: 0,
             copies: &[],
             spent: None,
-            predictor: None,
             vetoes: &[],
         }
     }

@@ -18,10 +18,6 @@ use kernel::{Kernel, Solved};
 pub struct Gaussian;
 
 impl Predictor for Gaussian {
-    fn name(&self) -> &'static str {
-        "gp"
-    }
-
     fn predict(&self, known: &[Vec<Point>], asked: &[Vec<Place>]) -> Vec<Vec<Prediction>> {
         let fitted = Fitted::new(known);
         let both: Vec<_> = fitted.variants.iter().zip(asked).collect();

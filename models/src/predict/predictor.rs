@@ -31,8 +31,6 @@ pub struct Prediction {
 /// Shape: `known[v]` are the points of variant `v`, `asked[v]` the places at which it is to be predicted; results
 /// have the same shape.
 pub trait Predictor: Sync {
-    fn name(&self) -> &'static str;
-
     fn predict(&self, known: &[Vec<Point>], asked: &[Vec<Place>]) -> Vec<Vec<Prediction>>;
 
     /// For each known point what the others say of it.

@@ -78,10 +78,6 @@ impl XgBoost {
 }
 
 impl Predictor for XgBoost {
-    fn name(&self) -> &'static str {
-        "xgboost"
-    }
-
     fn predict(&self, known: &[Vec<Point>], asked: &[Vec<Place>]) -> Vec<Vec<Prediction>> {
         let spread = Spread::of(known);
         let both: Vec<_> = known.iter().zip(asked).collect();

@@ -167,7 +167,7 @@ fn predicted_cells_never_replace_the_default_whoever_predicts() {
         .flat_map(|size| runs(&usual, 64 << (2 * size), &[(1, 0.3)], 10, 1000))
         .collect();
     let promising = name(drawn(&usual, 64)[1]);
-    for predictor in ["gp", "xgboost", "simulator"] {
+    for predictor in ["gp", "xgboost"] {
         if predictor == "xgboost"
             && let Err(reason) = XgBoost::loaded()
         {
@@ -283,7 +283,6 @@ fn what_a_wrong_prior_speaks_against_is_drawn_a_little_and_where_it_is_the_faste
         runs_before: 0,
         copies: &[],
         spent: None,
-        predictor: None,
         vetoes: &[],
     };
     let sampled: Vec<usize> = kept.iter().copied().chain([disfavoured]).collect();
@@ -338,7 +337,6 @@ fn a_new_variant_reopens_a_settled_cell() {
         runs_before: 9,
         copies: &[],
         spent: None,
-        predictor: None,
         vetoes: &[],
     };
     let second = learn(&evidence, context).unwrap();
@@ -523,7 +521,6 @@ fn what_runs_before_a_shift_said_is_forgotten_within_four_runs() {
         runs_before: 13,
         copies: &[],
         spent: None,
-        predictor: None,
         vetoes: &[],
     };
     let learned = learn(&evidence, context).unwrap();
@@ -564,7 +561,6 @@ fn a_default_that_became_faster_than_the_choice_is_noticed_and_taken_back() {
         runs_before: 10,
         copies: &[],
         spent: None,
-        predictor: None,
         vetoes: &[],
     };
     let learned = learn(&evidence, context).unwrap();

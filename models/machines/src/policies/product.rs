@@ -54,7 +54,6 @@ impl Learner for Database<'_> {
             runs_before: self.runs,
             copies: &[],
             spent: None,
-            predictor: None,
             vetoes: &[],
         };
         let (model, claims, nothing_to_gain) = match learn(&self.evidence, context) {

@@ -52,8 +52,6 @@ pub enum Predicting {
     Xgboost,
     #[default]
     GaussianProcess,
-    /// What the simulator says, and a constant of each variant.
-    Simulator,
 }
 
 /// Who makes probabilities and choices of what was recorded, and with that how jobs draw.

@@ -316,13 +316,9 @@ pub static KEYS: &[Key] = &[
             ("xgboost", |settings| {
                 settings.predictor = Predicting::Xgboost
             }),
-            ("simulator", |settings| {
-                settings.predictor = Predicting::Simulator
-            }),
         ]),
         Shown::Default("\"gp\""),
-        "Who speaks for cells and variants that nobody has measured: a Gaussian process (\"gp\"), XGBoost\n\
-         (\"xgboost\") or the simulator alone (\"simulator\").",
+        "Who speaks for cells and variants that nobody has measured: a Gaussian process (\"gp\") or XGBoost (\"xgboost\").",
     ),
     key(
         "reproducible",
