@@ -82,33 +82,33 @@ impl Store {
     }
 
     /// Finds out which runs count: of several that speak of the same records, the one that speaks of the most, else
-    /// the newest. What is provisional counts only while nothing newer speaks of its run.
+    /// the newest. What is provisional never counts.
     fn judge(&mut self) {
+        let mut lost = Vec::new();
         let mut by_job: BTreeMap<&str, Vec<(u64, usize, usize)>> = BTreeMap::new();
         for (file, stored) in self.files.iter().enumerate() {
             for (place, run) in stored.runs.iter().enumerate() {
+                if run.provisional {
+                    lost.push((file, place));
+                    continue;
+                }
                 by_job
                     .entry(&run.job)
                     .or_default()
                     .push((run.sequence, file, place));
             }
         }
-        let mut lost = Vec::new();
         for (_, mut same) in by_job.into_iter().filter(|(_, same)| same.len() > 1) {
             same.sort_unstable();
             let run = |&(_, file, place): &(u64, usize, usize)| &self.files[file].runs[place];
             let covers: Vec<Coverage> = same.iter().map(|one| covered(run(one))).collect();
-            let newest = same.len() - 1;
             for (index, one) in same.iter().enumerate() {
                 let is_contained = |(other, cover): (usize, &Coverage)| {
-                    let stands = !run(&same[other]).provisional || other == newest;
                     let more = cover.contains(&covers[index]) && cover != &covers[index];
                     let again = other > index && cover == &covers[index];
-                    other != index && stands && (more || again)
+                    other != index && (more || again)
                 };
-                let is_past = run(one).provisional && index < newest;
-                let kept = run(one).provisional && index == newest;
-                if is_past || !kept && covers.iter().enumerate().any(is_contained) {
+                if covers.iter().enumerate().any(is_contained) {
                     lost.push((one.1, one.2));
                 }
             }

@@ -3,18 +3,17 @@
 //! A run whose records came in parts is reduced again from all that is there. Where raw records have aged out, what
 //! was reduced from them stays, and what came later is reduced apart from it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use colltune_core::component;
-use colltune_core::context::{COLUMNS, DataKey};
+use colltune_core::context::DataKey;
 
 use crate::coverage::Coverage;
 use crate::database::{Database, DbError};
 use crate::evidence::{Fresh, Run, Store};
-use crate::partition::{self, Columns, Footers, Held, Piece};
-use crate::reduce::{Names, Observation, Reader, observation, reduce_run};
+use crate::partition::{self, Columns, Footers, Held};
+use crate::reduce::{Names, Observation, Reader, reduce_run};
 
 /// Rows of evidence that are gathered before they become a file.
 const ROWS_MAX: usize = 1 << 17;
@@ -31,28 +30,20 @@ struct Gathered {
     last: usize,
 }
 
-/// Reduces every run with records that no evidence covers, and publishes what that gives. `running` are the traces of
-/// jobs that go on: what they say counts until all their records are there.
+/// Reduces every run with records that no evidence covers, and publishes what that gives.
 ///
 /// Errors: `Io` and `Parquet` for a database that cannot be written; nothing is lost then.
 pub(crate) fn reduce_new(
     db: &Database,
     key: &DataKey,
     store: &mut Store,
-    (footers, running): (&Footers, Vec<Piece>),
+    footers: &Footers,
     warnings: &mut Vec<String>,
     progress: &dyn Fn(&str),
 ) -> Result<(), DbError> {
     let mut names = Names::new(key.library);
-    let mut open = runs_to_reduce(footers, store, &running);
+    let mut open = runs_to_reduce(footers, store);
     let mut fresh: Vec<Fresh> = Vec::new();
-    let mut of_running: HashMap<String, Vec<Piece>> = HashMap::new();
-    for piece in running {
-        of_running
-            .entry(piece.header.job.clone())
-            .or_default()
-            .push(piece);
-    }
     for (place, (path, held)) in footers.iter().enumerate() {
         let here = open.values().filter(|run| run.last == place).count();
         if !held.iter().any(|held| open.contains_key(&held.job)) {
@@ -70,20 +61,12 @@ pub(crate) fn reduce_new(
             .collect();
         for job in whole {
             let gathered = open.remove(&job).unwrap_or_default();
-            let more = of_running.remove(&job).unwrap_or_default();
-            fresh.extend(finish(gathered, more, store, &mut names));
+            fresh.extend(finish(gathered, store));
         }
         if fresh.iter().map(|one| one.rows.len()).sum::<usize>() > ROWS_MAX {
             progress(&format!("{key}: writing evidence"));
             store.publish(db, key, &names, std::mem::take(&mut fresh))?;
         }
-    }
-    // Jobs that go on, without a record in any partition that can be read.
-    let mut rest: Vec<(String, Vec<Piece>)> = of_running.into_iter().collect();
-    rest.sort_by(|a, b| a.0.cmp(&b.0));
-    for (job, pieces) in rest {
-        let gathered = open.remove(&job).unwrap_or_default();
-        fresh.extend(finish(gathered, pieces, store, &mut names));
     }
     if !fresh.is_empty() {
         progress(&format!("{key}: writing evidence"));
@@ -92,12 +75,8 @@ pub(crate) fn reduce_new(
     Ok(())
 }
 
-/// The runs with records that no evidence covers, and those that go on.
-fn runs_to_reduce(
-    footers: &Footers,
-    store: &Store,
-    running: &[Piece],
-) -> BTreeMap<String, Gathered> {
+/// The runs with records that no evidence covers.
+fn runs_to_reduce(footers: &Footers, store: &Store) -> BTreeMap<String, Gathered> {
     let mut raw: BTreeMap<String, (Coverage, usize)> = BTreeMap::new();
     for (place, held) in footers.values().enumerate() {
         for held in held {
@@ -117,13 +96,12 @@ fn runs_to_reduce(
                 skip.join(one);
             }
         }
-        let goes_on = || running.iter().any(|piece| piece.header.job == job);
         let run = Gathered {
             skip,
             last,
             ..Gathered::default()
         };
-        (!all.contains(&raw) || goes_on()).then_some((job, run))
+        (!all.contains(&raw)).then_some((job, run))
     });
     to_reduce.collect()
 }
@@ -159,12 +137,10 @@ fn take(
             };
         }
         let largest = |all: &[u32]| all[rows.clone()].iter().copied().max().unwrap_or(0);
-        let shape = [
-            held.world_ranks,
-            largest(&columns.nodes),
-            largest(&columns.ppn),
-        ];
-        widen(&mut gathered.run, shape);
+        let run = &mut gathered.run;
+        run.ranks = run.ranks.max(held.world_ranks);
+        run.nodes = run.nodes.max(largest(&columns.nodes));
+        run.ppn = run.ppn.max(largest(&columns.ppn));
         for (row, number) in rows.zip(held.first..) {
             if !gathered.skip.has(held.rank, number) {
                 gathered.observations.extend(reader.observation(row));
@@ -174,13 +150,6 @@ fn take(
         let end = held.first + held.count;
         cover(gathered, held.rank, held.first, end);
     }
-}
-
-/// Makes the shape of a run at least this one: ranks, nodes, ranks per node.
-fn widen(run: &mut Run, [ranks, nodes, ppn]: [u32; 3]) {
-    run.ranks = run.ranks.max(ranks);
-    run.nodes = run.nodes.max(nodes);
-    run.ppn = run.ppn.max(ppn);
 }
 
 fn cover(gathered: &mut Gathered, rank: u32, first: u64, end: u64) {
@@ -196,43 +165,8 @@ fn cover(gathered: &mut Gathered, rank: u32, first: u64, end: u64) {
 }
 
 /// Reduces a run of which all records are there. `None` where that says nothing new.
-fn finish(
-    mut gathered: Gathered,
-    running: Vec<Piece>,
-    store: &Store,
-    names: &mut Names,
-) -> Option<Fresh> {
-    let provisional = !running.is_empty();
-    for Piece {
-        header,
-        owner,
-        records,
-        first,
-    } in &running
-    {
-        if gathered.run.job.is_empty() {
-            gathered.run = Run {
-                job: header.job.clone(),
-                started_unix_ms: header.started_unix_ms,
-                generation: header.generation,
-                context: COLUMNS.map(|name| word(header, name)),
-                owner: *owner,
-                component: word(header, component::COLUMN),
-                host: header.host.clone(),
-                ..Run::default()
-            };
-        }
-        for record in records {
-            let shape = [header.world_ranks, record.nodes, record.ppn];
-            widen(&mut gathered.run, shape);
-        }
-        let new = records.iter().zip(*first..);
-        let new = new.filter(|(_, number)| !gathered.skip.has(header.rank, *number));
-        gathered
-            .observations
-            .extend(new.filter_map(|(record, _)| observation(record, header, names)));
-    }
-    if !provisional && gathered.covers.is_empty() {
+fn finish(gathered: Gathered, store: &Store) -> Option<Fresh> {
+    if gathered.covers.is_empty() {
         return None;
     }
     // No run began after its records were there: a clock that is ahead would make it the newest for ever.
@@ -241,22 +175,14 @@ fn finish(
     let run = Run {
         held: gathered.covers.to_string(),
         started_unix_ms: gathered.run.started_unix_ms.min(now),
-        provisional,
         ..gathered.run
     };
     let fresh = Fresh::new(run, reduce_run(gathered.observations));
     let same = |one: &Run| {
-        let what = |run: &Run| (run.held.clone(), run.provisional, run.content);
-        one.job == fresh.run.job && what(one) == what(&fresh.run)
+        let new = &fresh.run;
+        one.job == new.job && one.held == new.held && one.content == new.content
     };
     (!store.all_runs().any(|(run, _)| same(run))).then_some(fresh)
-}
-
-fn word(header: &colltune_core::record::Header, name: &str) -> String {
-    let mut words = header.context.iter();
-    words
-        .find(|(other, _)| other == name)
-        .map_or_else(String::new, |(_, value)| value.clone())
 }
 
 /// Removes raw partitions that are older than they are kept, where evidence on disk covers all their records.

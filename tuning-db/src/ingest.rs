@@ -2,8 +2,7 @@
 //!
 //! A trace is removed only after the partition that holds it is on disk under its name, and partitions and evidence
 //! say which records they hold. So a crash at any point neither loses a record nor lets it in twice. Nothing that lies
-//! in `incoming/` can stop the rest. What a running job has recorded so far is handed on and not kept: its ranks may
-//! still write over it.
+//! in `incoming/` can stop the rest. Traces of running jobs are left alone: their ranks may still write over them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -34,9 +33,8 @@ pub struct IngestReport {
     pub records: u64,
     /// Entries that were refused, with the reason.
     pub quarantined: Vec<(String, String)>,
-    /// Traces of jobs that still run, and the records of those that were asked for.
+    /// Traces of jobs that still run, which are left alone.
     pub running: u64,
-    pub records_of_running: u64,
     /// What else a person should know; the rest went on.
     pub warnings: Vec<String>,
 }
@@ -45,8 +43,6 @@ pub struct IngestReport {
 #[derive(Default)]
 pub(crate) struct Ingested {
     pub report: IngestReport,
-    /// What running jobs recorded so far.
-    pub running: BTreeMap<DataKey, Vec<Piece>>,
     /// What the raw data of each key hold now.
     pub footers: BTreeMap<DataKey, Footers>,
 }
@@ -59,14 +55,14 @@ pub(crate) fn ingest(
     _lock: &Lock,
     settings: &Settings,
     stores: &BTreeMap<DataKey, Store>,
-    (stale_before, include_running): (SystemTime, bool),
+    stale_before: SystemTime,
     progress: &dyn Fn(&str),
 ) -> Result<Ingested, DbError> {
     let accepts = Accepts {
         machine: db.machine(settings),
         records_per_run: settings.records_per_run,
         stale_before,
-        include_running,
+        include_running: false,
     };
     let mut ingested = Ingested::default();
     let report = &mut ingested.report;
@@ -96,7 +92,6 @@ pub(crate) fn ingest(
         let examined = match examine(&incoming, name, &accepts) {
             Entry::Trace(trace) => match owners.judge(&trace) {
                 Ok(()) => Entry::Trace(trace),
-                Err(_) if trace.goes_on => Entry::Left,
                 Err(reason) => Entry::Refused(reason),
             },
             other => other,
@@ -106,17 +101,6 @@ pub(crate) fn ingest(
                 let key = trace.key.clone();
                 let of_key = known.entry(key.clone()).or_default();
                 of_key.claim(&mut trace);
-                if trace.goes_on {
-                    report.running += 1;
-                    report.records_of_running += trace.records.len() as u64;
-                    ingested.running.entry(key).or_default().push(Piece {
-                        header: trace.header,
-                        owner: Some(trace.owner),
-                        first: 0,
-                        records: trace.records,
-                    });
-                    continue;
-                }
                 let batch = waiting.entry(key.clone()).or_default();
                 batch.add(name, *trace, of_key, report);
                 if batch.records >= PARTITION_RECORDS {

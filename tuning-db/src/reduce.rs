@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
-use colltune_core::record::{Header, Manner, Probability, Record};
+use colltune_core::record::Manner;
 use colltune_core::select::mix;
 use colltune_models::evidence::{
     COPY, COPY_NAME, Call, Evidence, Reduced as Halves, Shape, reduce_with_copies,
@@ -197,39 +197,6 @@ impl<'a> Reader<'a> {
         self.last = Some((collective.clone(), variant.clone(), found));
         found
     }
-}
-
-/// A record of a trace that is in no partition.
-pub(crate) fn observation(
-    record: &Record,
-    header: &Header,
-    names: &mut Names,
-) -> Option<Observation> {
-    let (_, name) = &header.variants[usize::from(record.variant)];
-    Some(Observation {
-        comm: record.comm,
-        call: record.call,
-        shape: Shape {
-            collective: record.collective,
-            message_bytes: record.message_bytes,
-            nodes: record.nodes,
-            ppn: record.ppn,
-            n_ranks: record.n_ranks,
-        },
-        variant: names.number(record.collective, name)?,
-        probability: record.probability.map_or(0.0, Probability::value),
-        class: record.class.flags(),
-        manner: record.manner,
-        clock: header.clock,
-        start_ns: record.start_ns,
-        duration_ns: record.duration_ns,
-        shift_ns: record.shift_ns,
-        after_ns: record.after_ns,
-        mean_time_ns: record.agreed.map(|agreed| agreed.time_ns),
-        mean_shift_ns: record.agreed.and_then(|agreed| agreed.shift_ns),
-        mean_after_ns: record.agreed.and_then(|agreed| agreed.after_ns),
-        work_ns: record.agreed.map(|agreed| agreed.work_ns),
-    })
 }
 
 /// Reduces the records of one run, in an order that depends on nothing but the records.

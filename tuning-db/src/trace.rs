@@ -28,8 +28,6 @@ pub struct Trace {
     pub header: Header,
     /// Who owns the file, by number. What the file says of itself is a claim of theirs.
     pub owner: u32,
-    /// Whether the job that writes it goes on.
-    pub goes_on: bool,
     /// Every record that is whole and says something possible, in the order written.
     pub records: Vec<Record>,
     /// What is wrong with the rest of the file, if anything is.
@@ -139,7 +137,6 @@ pub fn examine(folder: &Folder, entry: &OsStr, accepts: &Accepts) -> Entry {
     match believe(&bytes, &name, accepts) {
         Ok(trace) => Entry::Trace(Box::new(Trace {
             owner: found.metadata.uid(),
-            goes_on,
             ..trace
         })),
         // A job that has just begun to write is no liar.
@@ -229,7 +226,6 @@ fn believe(bytes: &[u8], name: &Name, accepts: &Accepts) -> Result<Trace, String
         key,
         header,
         owner: 0,
-        goes_on: false,
         records,
         damage,
     })

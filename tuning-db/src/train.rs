@@ -29,8 +29,6 @@ use crate::{levers, partition, runs, write};
 /// What the caller of a training decides.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TrainOptions {
-    /// Take what running jobs recorded so far.
-    pub include_running: bool,
     /// Seed of the regressions.
     pub seed: Option<u64>,
     /// Publish a generation even if nothing is new.
@@ -104,31 +102,19 @@ pub fn train(
     }
     let Ingested {
         mut report,
-        mut running,
         mut footers,
-    } = ingest(
-        db,
-        &lock,
-        &settings,
-        &stores,
-        (stale_before, options.include_running),
-        progress,
-    )?;
+    } = ingest(db, &lock, &settings, &stores, stale_before, progress)?;
     let refused = runs::take(db, stale_before, &mut warnings)?;
     report.quarantined.extend(refused);
     let levers = levers::learn(db, &mut warnings)?;
-    let mut keys: BTreeSet<DataKey> = db.keys()?.into_iter().collect();
-    keys.extend(running.keys().cloned());
     let mut libraries = Vec::new();
-    for key in keys {
+    for key in db.keys()? {
         let mut store = match stores.remove(&key) {
             Some(store) => store,
             None => Store::open(db, &key, &mut warnings)?,
         };
-        let running = running.remove(&key).unwrap_or_default();
         let mut footers = footers.remove(&key).unwrap_or_default();
-        let new = (&footers, running);
-        gather::reduce_new(db, &key, &mut store, new, &mut warnings, progress)?;
+        gather::reduce_new(db, &key, &mut store, &footers, &mut warnings, progress)?;
         let keep = settings.keep_raw;
         let removed = gather::remove_old(db, &mut footers, &store, keep, &mut warnings);
         partition::join_small(db, &footers, &mut warnings);

@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime};
 
 use colltune_core::collective::Collective;
 use colltune_core::model::{Model, Source};
-use colltune_core::record::RECORD_BYTES;
 use colltune_core::settings::Settings;
 use colltune_core::space::{Block, Cell, Space};
 use colltune_db::evidence::{Said, Store};
@@ -143,49 +142,6 @@ fn traces_that_come_late_are_counted_once_whether_or_not_the_first_are_still_the
         assert!(!report.libraries[0].published, "{settings}");
         assert_eq!(counted(&report.libraries[0]), (1, 600, calls), "{settings}");
     }
-}
-
-#[test]
-fn what_a_running_job_recorded_too_early_is_forgotten_once_its_traces_are_whole() {
-    let (_other, whole) = database("");
-    small("a").write(&whole.incoming()).unwrap();
-    trained(&whole);
-    let expected = said(&whole, LIBRARY).evidence;
-
-    let (_folder, db) = database("");
-    let open = |rank: u32| db.incoming().join(format!("a.{rank}.trace.open"));
-    // Times that the ranks have not compared yet, and of one rank a record that another thread is about to write.
-    let early = Run {
-        spoil: Some(|_, record| record.duration_ns *= 2),
-        ..small("a")
-    };
-    for (rank, mut bytes) in early.traces() {
-        let header = bytes.len() - 300 * RECORD_BYTES;
-        let at = |record: usize| header + record * RECORD_BYTES;
-        if rank == 0 {
-            bytes[at(50)..at(51)].fill(0);
-        }
-        bytes[at(120)..].fill(0);
-        fs::write(open(rank), &bytes).unwrap();
-    }
-    let running = TrainOptions {
-        include_running: true,
-        ..TrainOptions::default()
-    };
-    let report = train(&db, running, &|_| {}).unwrap();
-    let ingest = &report.ingest;
-    assert_eq!((ingest.records, ingest.records_of_running), (0, 239));
-    assert_eq!(counted(&report.libraries[0]), (1, 239, 120));
-    assert_ne!(said(&db, LIBRARY).evidence, expected);
-
-    for (rank, bytes) in small("a").traces() {
-        fs::write(open(rank), &bytes).unwrap();
-        fs::rename(open(rank), db.incoming().join(format!("a.{rank}.trace"))).unwrap();
-    }
-    let report = trained(&db);
-    assert_eq!(report.ingest.quarantined, []);
-    assert_eq!(counted(&report.libraries[0]), (1, 600, 300));
-    assert_eq!(said(&db, LIBRARY).evidence, expected);
 }
 
 #[test]

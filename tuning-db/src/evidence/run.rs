@@ -18,7 +18,8 @@ pub struct Run {
     pub held: String,
     /// Of all that was published for a library, the later has the greater number.
     pub sequence: u64,
-    /// Whether it speaks of records of a running job, too, which are not in `held` and come again when it has ended.
+    /// Set by earlier versions, where it speaks of records of a running job, too, which are not in `held` and came again
+    /// when that had ended.
     pub provisional: bool,
     pub started_unix_ms: u64,
     pub generation: u64,

@@ -34,7 +34,6 @@ const TRIES_EVERY: Duration = Duration::from_millis(200);
 /// Ingests, learns and publishes.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let options = TrainOptions {
-        include_running: args.include_running,
         seed: args.seed,
         force: args.force,
     };
@@ -92,8 +91,6 @@ Examples:
   colltune train --db ./hydra.db
       After a batch of runs, ten or so. Running jobs are not disturbed, their traces are left for
       the next training. With nothing new nothing is published.
-  colltune train --db ./hydra.db --include-running
-      Also what running jobs have recorded so far; the rest is taken later.
   colltune train --db ./hydra.db --learner ompicolltune
       As the paper has it: regressions of run times by XGBoost, the most probable variant in every
       cell. Jobs draw as what was published last wants it.
@@ -105,9 +102,6 @@ pub struct Args {
     /// The tuning database
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: PathBuf,
-    /// Take what running jobs have recorded so far
-    #[arg(long)]
-    include_running: bool,
     /// Seed of the posterior draws that set probabilities; one data set and seed give one model
     #[arg(long, value_name = "N")]
     seed: Option<u64>,

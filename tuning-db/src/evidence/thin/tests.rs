@@ -87,6 +87,18 @@ fn counting(db: &Database) -> BTreeSet<String> {
 }
 
 #[test]
+fn what_an_earlier_version_took_of_a_running_job_does_not_count() {
+    let (_folder, db) = database();
+    let early = Run {
+        provisional: true,
+        ..run(1, 4)
+    };
+    train(&db, [early, run(2, 4)]).unwrap();
+    assert_eq!(counting(&db), ["job-2".to_owned()].into());
+    assert!(!store(&db).covered().contains_key("job-1"));
+}
+
+#[test]
 fn the_newest_runs_count_and_which_older_ones_do_depends_on_no_training() {
     const RUNS: u64 = 1000;
     let (_a, once) = database();
