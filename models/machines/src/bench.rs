@@ -8,70 +8,34 @@ mod programs;
 use crate::report::{Row, Table};
 use crate::trial::Scope;
 
-/// Rows that are found together.
-struct Group {
-    name: &'static str,
-    run: fn(&Scope, &mut Vec<Row>),
-}
+/// Rows that are found together, by a name.
+type Group = (&'static str, fn(&Scope, &mut Vec<Row>));
 
 const GROUPS: [Group; 11] = [
-    Group {
-        name: "jobs",
-        run: learning::jobs_until_near,
-    },
-    Group {
-        name: "batches",
-        run: learning::batches,
-    },
-    Group {
-        name: "recorded",
-        run: learning::recorded,
-    },
-    Group {
-        name: "null",
-        run: hazards::null,
-    },
-    Group {
-        name: "hidden",
-        run: hazards::hidden,
-    },
-    Group {
-        name: "stalls",
-        run: hazards::stalls,
-    },
-    Group {
-        name: "late",
-        run: hazards::late_ranks,
-    },
-    Group {
-        name: "few",
-        run: hazards::few_calls,
-    },
-    Group {
-        name: "long",
-        run: programs::long_job,
-    },
-    Group {
-        name: "solver",
-        run: programs::solver,
-    },
-    Group {
-        name: "drift",
-        run: programs::drift,
-    },
+    ("jobs", learning::jobs_until_near),
+    ("batches", learning::batches),
+    ("recorded", learning::recorded),
+    ("null", hazards::null),
+    ("hidden", hazards::hidden),
+    ("stalls", hazards::stalls),
+    ("late", hazards::late_ranks),
+    ("few", hazards::few_calls),
+    ("long", programs::long_job),
+    ("solver", programs::solver),
+    ("drift", programs::drift),
 ];
 /// The group of the learner without one of its mechanisms, which is found where it is named alone.
 pub const ABLATION: &str = "ablation";
 
 /// Runs the groups that are wanted, telling what it is at.
 pub fn run(scope: &Scope, is_wanted: &dyn Fn(&str) -> bool, progress: &dyn Fn(&str)) -> Vec<Table> {
-    if is_wanted(ABLATION) && !GROUPS.iter().any(|group| is_wanted(group.name)) {
+    if is_wanted(ABLATION) && !GROUPS.iter().any(|(name, _)| is_wanted(name)) {
         return vec![ablation::table(scope, is_wanted, progress)];
     }
     let mut rows = Vec::new();
-    for group in GROUPS.iter().filter(|group| is_wanted(group.name)) {
-        progress(group.name);
-        (group.run)(scope, &mut rows);
+    for (name, find) in GROUPS.iter().filter(|(name, _)| is_wanted(name)) {
+        progress(name);
+        find(scope, &mut rows);
     }
     vec![Table {
         title: "learners",

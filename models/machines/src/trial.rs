@@ -116,6 +116,25 @@ pub(crate) fn row(figure: &str, found: Vec<Option<Spread>>, must: Bound, aim: Bo
     }
 }
 
+/// A row that nothing is asked of.
+pub(crate) fn told(figure: &str, found: Vec<Option<Spread>>) -> Row {
+    row(figure, found, Bound::None, Bound::None)
+}
+
+/// How often what is said of a variant holds the truth.
+pub(crate) fn covered(name: &str, lives: &Lives) -> Row {
+    let figure = format!("{name}: coverage of 95 % intervals");
+    let found = pooled(lives, |one| (one.claims().holding, one.claims().all));
+    row(&figure, found, Bound::Within(0.93, 0.97), Bound::None)
+}
+
+/// How much more is said of what was chosen than it gains.
+pub(crate) fn overstated(name: &str, lives: &Lives) -> Row {
+    let figure = format!("{name}: claimed over true gain, mean logarithm");
+    let found = pooled(lives, |one| (one.claims().overstated, one.claims().chosen));
+    told(&figure, found)
+}
+
 /// How often what replaced the default was no faster, by what every trial has to keep to.
 pub(crate) fn wrong_replacements(name: &str, lives: &Lives) -> Row {
     let figure = format!("{name}: wrong replacements");

@@ -4,7 +4,9 @@ use crate::arrival::Arrival;
 use crate::campaign::{History, Plan};
 use crate::recipe::{CLUSTER, Recipe};
 use crate::report::{Bound, Row};
-use crate::trial::{Lives, Scope, Trial, each, on_one, padded, pooled, row, wrong_replacements};
+use crate::trial::{
+    Lives, Scope, Trial, covered, each, on_one, padded, pooled, row, told, wrong_replacements,
+};
 
 pub(super) fn null(scope: &Scope, rows: &mut Vec<Row>) {
     for run_effect in [0.05, 0.15, 0.3] {
@@ -36,11 +38,10 @@ pub(super) fn null(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::AtMost(0.01),
             Bound::AtMost(0.005),
         ));
-        let told = each(&lives, History::jobs_until_told);
         rows.push(padded(
             scope,
             &format!("{name}: jobs until told that nothing can be gained"),
-            told,
+            each(&lives, History::jobs_until_told),
             Bound::AtMost(3.0),
             Bound::AtMost(1.0),
         ));
@@ -144,18 +145,11 @@ pub(super) fn stalls(scope: &Scope, rows: &mut Vec<Row>) {
         Bound::AtMost(0.0),
         Bound::AtMost(0.0),
     ));
-    rows.push(row(
+    rows.push(told(
         "stalls: share of reachable gain after ten jobs",
         each(&lives, |one| one.share_of_gain(10)),
-        Bound::None,
-        Bound::None,
     ));
-    rows.push(row(
-        "stalls: coverage of 95 % intervals",
-        pooled(&lives, |one| (one.claims().holding, one.claims().all)),
-        Bound::Within(0.93, 0.97),
-        Bound::None,
-    ));
+    rows.push(covered("stalls", &lives));
 }
 
 pub(super) fn late_ranks(scope: &Scope, rows: &mut Vec<Row>) {
@@ -177,35 +171,24 @@ pub(super) fn late_ranks(scope: &Scope, rows: &mut Vec<Row>) {
         };
         let lives = trial.live(&scope.policies);
         let name = format!("{arrival:?}, ten jobs");
-        rows.push(row(
+        rows.push(told(
             &format!("{name}: share of reachable gain"),
             each(&lives, |one| one.share_of_gain(10)),
-            Bound::None,
-            Bound::None,
         ));
         rows.push(wrong_replacements(&name, &lives));
-        rows.push(row(
-            &format!("{name}: coverage of 95 % intervals"),
-            pooled(&lives, |one| (one.claims().holding, one.claims().all)),
-            Bound::Within(0.93, 0.97),
-            Bound::None,
-        ));
+        rows.push(covered(&name, &lives));
     }
 }
 
 pub(super) fn few_calls(scope: &Scope, rows: &mut Vec<Row>) {
     for calls in [5, 10] {
         let lives = rare(calls, scope).live(&scope.policies);
-        rows.push(row(
-            &format!("{calls} calls a job, 20 jobs: share of reachable gain"),
+        let name = format!("{calls} calls a job, 20 jobs");
+        rows.push(told(
+            &format!("{name}: share of reachable gain"),
             each(&lives, |one| one.share_of_gain(20)),
-            Bound::None,
-            Bound::None,
         ));
-        rows.push(wrong_replacements(
-            &format!("{calls} calls a job, 20 jobs"),
-            &lives,
-        ));
+        rows.push(wrong_replacements(&name, &lives));
     }
     few_large(scope, rows);
 }

@@ -4,16 +4,13 @@ use crate::campaign::{History, Plan};
 use crate::recipe::{CLUSTER, NODE, Recipe};
 use crate::recorded::Recorded;
 use crate::report::{Bound, Row};
-use crate::trial::{Lives, Scope, Trial, each, on_one, pooled, row, wrong_replacements};
+use crate::trial::{
+    Lives, Scope, Trial, covered, each, on_one, overstated, pooled, row, told, wrong_replacements,
+};
 
 fn reachable(name: &str, lives: &Lives) -> Row {
     let figure = format!("{name}: reachable gain");
-    row(
-        &figure,
-        each(lives, History::reachable),
-        Bound::None,
-        Bound::None,
-    )
+    told(&figure, each(lives, History::reachable))
 }
 
 fn until_near(name: &str, lives: &Lives) -> Row {
@@ -43,25 +40,19 @@ pub(super) fn jobs_until_near(scope: &Scope, rows: &mut Vec<Row>) {
         };
         let lives = trial.live(&scope.policies);
         rows.push(reachable(name, &lives));
-        rows.push(row(
+        rows.push(told(
             &format!("{name}: share of it that generation 0 draws at all"),
             each(&lives, History::share_of_generation_0),
-            Bound::None,
-            Bound::None,
         ));
         rows.push(until_near(name, &lives));
-        rows.push(row(
+        rows.push(told(
             &format!("{name}: the same, median cell"),
             each(&lives, History::median_jobs_until_near),
-            Bound::None,
-            Bound::None,
         ));
         for jobs in [1, 3, 5, 10] {
-            rows.push(row(
+            rows.push(told(
                 &format!("{name}: share of reachable gain after {jobs} jobs"),
                 each(&lives, |one| one.share_of_gain(jobs)),
-                Bound::None,
-                Bound::None,
             ));
         }
         rows.push(row(
@@ -70,11 +61,9 @@ pub(super) fn jobs_until_near(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::AtMost(0.0),
             Bound::None,
         ));
-        rows.push(row(
+        rows.push(told(
             &format!("{name}: regret over the first ten jobs"),
             each(&lives, |one| one.regret(0..10)),
-            Bound::None,
-            Bound::None,
         ));
         rows.push(wrong_replacements(name, &lives));
     }
@@ -92,11 +81,9 @@ pub(super) fn recorded(scope: &Scope, rows: &mut Vec<Row>) {
         let lives = trial(0.05, Plan::each(12)).live(&scope.policies);
         rows.push(reachable(&name, &lives));
         rows.push(until_near(&name, &lives));
-        rows.push(row(
+        rows.push(told(
             &format!("{name}: share of reachable gain after 10 jobs"),
             each(&lives, |one| one.share_of_gain(10)),
-            Bound::None,
-            Bound::None,
         ));
         rows.push(wrong_replacements(&name, &lives));
         let lives = trial(0.15, Plan::batches(2)).live(&scope.policies);
@@ -123,11 +110,9 @@ pub(super) fn batches(scope: &Scope, rows: &mut Vec<Row>) {
             Bound::AtMost(5.0),
         ));
         for batch in [1, 2] {
-            rows.push(row(
+            rows.push(told(
                 &format!("{name}: share of reachable gain after batch {batch}"),
                 each(&lives, |one| one.share_of_gain(10 * batch)),
-                Bound::None,
-                Bound::None,
             ));
         }
         rows.push(first_over_second(&name, &lives));
@@ -143,26 +128,14 @@ pub(super) fn batches(scope: &Scope, rows: &mut Vec<Row>) {
                 ));
             }
         }
-        rows.push(row(
-            &format!("{name}: coverage of 95 % intervals"),
-            pooled(&lives, |one| (one.claims().holding, one.claims().all)),
-            Bound::Within(0.93, 0.97),
-            Bound::None,
-        ));
-        rows.push(row(
+        rows.push(covered(&name, &lives));
+        rows.push(told(
             &format!("{name}: the same, of what was chosen"),
             pooled(&lives, |one| {
                 (one.claims().chosen_holding, one.claims().chosen)
             }),
-            Bound::None,
-            Bound::None,
         ));
-        rows.push(row(
-            &format!("{name}: claimed over true gain, mean logarithm"),
-            pooled(&lives, |one| (one.claims().overstated, one.claims().chosen)),
-            Bound::None,
-            Bound::None,
-        ));
+        rows.push(overstated(&name, &lives));
         rows.push(wrong_replacements(&name, &lives));
         rows.push(row(
             &format!("{name}: cells with default/tuned under 0.97"),

@@ -4,7 +4,7 @@ use crate::campaign::{History, Plan};
 use crate::recipe::{CLUSTER, Recipe};
 use crate::report::{Bound, Row};
 use crate::score::median;
-use crate::trial::{Scope, Trial, each, on_one, padded, pooled, row};
+use crate::trial::{Scope, Trial, each, on_one, overstated, padded, pooled, row};
 
 pub(super) fn long_job(scope: &Scope, rows: &mut Vec<Row>) {
     let usual = on_one(CLUSTER, scope, 0.05);
@@ -38,26 +38,22 @@ pub(super) fn solver(scope: &Scope, rows: &mut Vec<Row>) {
             seeds: scope.seeds.clone(),
         };
         let lives = trial.live(&scope.policies);
+        let name = format!("solver with {name}");
         rows.push(row(
-            &format!("solver with {name}: share of reachable gain after ten jobs"),
+            &format!("{name}: share of reachable gain after ten jobs"),
             each(&lives, |one| one.share_of_gain(10)),
             Bound::AtLeast(0.8),
             Bound::AtLeast(0.95),
         ));
         rows.push(row(
-            &format!("solver with {name}: true gain in the stated interval"),
+            &format!("{name}: true gain in the stated interval"),
             pooled(&lives, |one| {
                 (one.claims().chosen_holding, one.claims().chosen)
             }),
             Bound::AtLeast(0.95),
             Bound::None,
         ));
-        rows.push(row(
-            &format!("solver with {name}: claimed over true gain, mean logarithm"),
-            pooled(&lives, |one| (one.claims().overstated, one.claims().chosen)),
-            Bound::None,
-            Bound::None,
-        ));
+        rows.push(overstated(&name, &lives));
     }
 }
 
