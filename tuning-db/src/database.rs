@@ -12,6 +12,7 @@ use colltune_core::prior::ratios;
 use colltune_core::prior::simulated::Simulated;
 use colltune_core::settings::{self, LearnerKind, Settings};
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text, site};
+use serde::de::DeserializeOwned;
 
 pub(crate) use crate::error::at;
 pub use crate::error::{DbError, in_shell};
@@ -42,6 +43,33 @@ pub(crate) fn is_in_an_empty_folder(name: &OsStr) -> bool {
     ["lost+found", ".snapshot", LOCK]
         .iter()
         .any(|one| name == *one)
+}
+
+/// A file of JSON, whose version is `schema` where this colltune reads it; the default where there is none.
+///
+/// Errors: `Io` and `Owners` for a file that cannot be used, with `hint` behind the reason.
+pub(crate) fn read_versioned<T: Default + DeserializeOwned>(
+    path: &Path,
+    schema: u32,
+    schema_of: fn(&T) -> u32,
+    hint: &str,
+) -> Result<T, DbError> {
+    let text = match read_text(path, MODEL_BYTES_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
+        read => read.map_err(at("read", path))?,
+    };
+    let problem = |problem: String| DbError::Owners {
+        path: path.to_owned(),
+        problem: problem + hint,
+    };
+    let found: T = serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
+    let other = schema_of(&found);
+    match other == schema {
+        true => Ok(found),
+        false => Err(problem(format!(
+            "it has version {other}, this colltune reads {schema}"
+        ))),
+    }
 }
 
 impl Database {

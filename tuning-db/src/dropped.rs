@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use colltune_files::{MODEL_BYTES_MAX, read_text};
 use serde::{Deserialize, Serialize};
 
-use crate::database::{DROPPED, Database, DbError, at};
+use crate::database::{DROPPED, Database, DbError, read_versioned};
 use crate::lock::Lock;
 use crate::write;
 
@@ -33,24 +32,7 @@ impl Dropped {
     /// Errors: `Io` and `Owners` for a file that cannot be used: what is dropped must not come back by that.
     pub fn of(db: &Database) -> Result<Dropped, DbError> {
         let path = db.root().join(DROPPED);
-        let text = match read_text(&path, MODEL_BYTES_MAX) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Dropped::default());
-            }
-            read => read.map_err(at("read", &path))?,
-        };
-        let problem = |problem: String| DbError::Owners {
-            path: path.clone(),
-            problem,
-        };
-        let dropped: Dropped =
-            serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
-        match dropped.schema {
-            SCHEMA => Ok(dropped),
-            other => Err(problem(format!(
-                "it has version {other}, this colltune reads {SCHEMA}"
-            ))),
-        }
+        read_versioned(&path, SCHEMA, |found: &Dropped| found.schema, "")
     }
 
     pub fn has(&self, job: &str) -> bool {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use colltune_files::Links;
 use parquet::basic::{Compression, Encoding};
-use parquet::column::reader::ColumnReader;
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
 };
@@ -282,15 +281,8 @@ impl Table {
     }
 
     pub fn longs(&self, name: &str) -> Result<Vec<u64>, ParquetError> {
-        let values = self.whole(name, |group, rows, values| match group {
-            ColumnReader::Int64ColumnReader(mut reader) => {
-                reader.skip_records(rows.start)?;
-                let read = reader.read_records(rows.len(), None, None, values);
-                read.map(|_| ())
-            }
-            _ => Err(general("a column has another type")),
-        })?;
-        Ok(values.into_iter().map(|value: i64| value as u64).collect())
+        let values = self.plain::<Int64Type>(name)?;
+        Ok(values.into_iter().map(|value| value as u64).collect())
     }
 
     /// A column whose values may be unknown; of a file without it, all are.
@@ -299,14 +291,7 @@ impl Table {
             return Ok(vec![None; self.rows()]);
         }
         let mut levels = Vec::new();
-        let values: Vec<i64> = self.column(name, |group, rows, values| match group {
-            ColumnReader::Int64ColumnReader(mut reader) => {
-                reader.skip_records(rows.start)?;
-                let read = reader.read_records(rows.len(), Some(&mut levels), None, values);
-                read.map(|_| ())
-            }
-            _ => Err(general("a column has another type")),
-        })?;
+        let values = self.column::<Int64Type>(name, Some(&mut levels))?;
         let mut values = values.into_iter();
         if levels.len() != self.rows() {
             return Err(general("a column is shorter than the others"));
@@ -320,48 +305,20 @@ impl Table {
     }
 
     pub fn ints(&self, name: &str) -> Result<Vec<u32>, ParquetError> {
-        let values = self.whole(name, |group, rows, values| match group {
-            ColumnReader::Int32ColumnReader(mut reader) => {
-                reader.skip_records(rows.start)?;
-                let read = reader.read_records(rows.len(), None, None, values);
-                read.map(|_| ())
-            }
-            _ => Err(general("a column has another type")),
-        })?;
-        Ok(values.into_iter().map(|value: i32| value as u32).collect())
+        let values = self.plain::<Int32Type>(name)?;
+        Ok(values.into_iter().map(|value| value as u32).collect())
     }
 
     pub fn floats(&self, name: &str) -> Result<Vec<f64>, ParquetError> {
-        self.whole(name, |group, rows, values| match group {
-            ColumnReader::DoubleColumnReader(mut reader) => {
-                reader.skip_records(rows.start)?;
-                let read = reader.read_records(rows.len(), None, None, values);
-                read.map(|_| ())
-            }
-            _ => Err(general("a column has another type")),
-        })
+        self.plain::<DoubleType>(name)
     }
 
     pub fn words(&self, name: &str) -> Result<Vec<ByteArray>, ParquetError> {
-        self.whole(name, |group, rows, values| match group {
-            ColumnReader::ByteArrayColumnReader(mut reader) => {
-                reader.skip_records(rows.start)?;
-                let read = reader.read_records(rows.len(), None, None, values);
-                read.map(|_| ())
-            }
-            _ => Err(general("a column has another type")),
-        })
+        self.plain::<ByteArrayType>(name)
     }
 
     pub fn flags(&self, name: &str) -> Result<Vec<bool>, ParquetError> {
-        self.whole(name, |group, rows, values| match group {
-            ColumnReader::BoolColumnReader(mut reader) => {
-                reader.skip_records(rows.start)?;
-                let read = reader.read_records(rows.len(), None, None, values);
-                read.map(|_| ())
-            }
-            _ => Err(general("a column has another type")),
-        })
+        self.plain::<BoolType>(name)
     }
 
     /// Any column as it would be written again.
@@ -377,24 +334,20 @@ impl Table {
     }
 
     /// A column of which every value is known.
-    fn whole<T>(
-        &self,
-        name: &str,
-        take: impl FnMut(ColumnReader, Range<usize>, &mut Vec<T>) -> Result<(), ParquetError>,
-    ) -> Result<Vec<T>, ParquetError> {
-        let values = self.column(name, take)?;
+    fn plain<T: DataType>(&self, name: &str) -> Result<Vec<T::T>, ParquetError> {
+        let values = self.column::<T>(name, None)?;
         match values.len() == self.rows() {
             true => Ok(values),
             false => Err(general("a column is shorter than the others")),
         }
     }
 
-    /// The wanted rows of one column, without what is unknown.
-    fn column<T>(
+    /// The wanted rows of one column, without what is unknown; `levels` are above 0 where a row has a value.
+    fn column<T: DataType>(
         &self,
         name: &str,
-        mut take: impl FnMut(ColumnReader, Range<usize>, &mut Vec<T>) -> Result<(), ParquetError>,
-    ) -> Result<Vec<T>, ParquetError> {
+        mut levels: Option<&mut Vec<i16>>,
+    ) -> Result<Vec<T::T>, ParquetError> {
         let column = self.names.iter().position(|other| other == name);
         let column = column.ok_or_else(|| general(&format!("there is no column {name:?}")))?;
         let (mut values, mut first) = (Vec::new(), 0);
@@ -403,8 +356,10 @@ impl Table {
             let end = first + usize::try_from(group.metadata().num_rows()).unwrap_or(0);
             let (from, to) = (self.wanted.start.max(first), self.wanted.end.min(end));
             if from < to {
-                let rows = from - first..to - first;
-                take(group.get_column_reader(column)?, rows, &mut values)?;
+                let reader = T::get_column_reader(group.get_column_reader(column)?);
+                let mut reader = reader.ok_or_else(|| general("a column has another type"))?;
+                reader.skip_records(from - first)?;
+                reader.read_records(to - from, levels.as_deref_mut(), None, &mut values)?;
             }
             first = end;
         }

@@ -12,12 +12,11 @@ use colltune_core::collective::Collective;
 use colltune_core::context::DataKey;
 use colltune_core::library::Library;
 use colltune_core::space::Cell;
-use colltune_files::{MODEL_BYTES_MAX, read_text};
 use colltune_models::Veto;
 use colltune_models::evidence::Evidence;
 use serde::{Deserialize, Serialize};
 
-use crate::database::{Database, DbError, at};
+use crate::database::{Database, DbError, read_versioned};
 use crate::lock::Lock;
 use crate::write;
 
@@ -93,24 +92,8 @@ impl Verdicts {
     /// Errors: `Io` and `Owners` for a file that cannot be used: what is vetoed must not come back by that.
     pub fn of(db: &Database, key: &DataKey) -> Result<Verdicts, DbError> {
         let path = db.library(key).join(FILE);
-        let text = match read_text(&path, MODEL_BYTES_MAX) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Verdicts::default());
-            }
-            read => read.map_err(at("read", &path))?,
-        };
-        let problem = |problem: String| DbError::Owners {
-            path: path.clone(),
-            problem: format!("{problem}; without the file what programs refuted is chosen again"),
-        };
-        let found: Verdicts =
-            serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
-        match found.schema {
-            SCHEMA => Ok(found),
-            other => Err(problem(format!(
-                "it has version {other}, this colltune reads {SCHEMA}"
-            ))),
-        }
+        let hint = "; without the file what programs refuted is chosen again";
+        read_versioned(&path, SCHEMA, |found: &Verdicts| found.schema, hint)
     }
 
     /// Adds a verdict to those of a library. The same comparison again takes the place of what it said, as of then: what
