@@ -73,7 +73,7 @@ impl Ledger {
 }
 
 /// Nodes' time in a unit that leaves digits to read.
-pub fn node_time(hours: f64) -> String {
+fn node_time(hours: f64) -> String {
     match hours {
         hours if hours >= 0.1 => format!("{} node-hours", short(hours)),
         hours => format!("{} node-seconds", short(3600.0 * hours)),
@@ -81,7 +81,7 @@ pub fn node_time(hours: f64) -> String {
 }
 
 /// Three digits that say something.
-pub fn short(number: f64) -> String {
+fn short(number: f64) -> String {
     if number >= 1.0 {
         format!("{number:.2}")
     } else {

@@ -16,8 +16,6 @@ mod together;
 
 mod ledger;
 
-mod node_hours;
-
 #[cfg(test)]
 mod golden;
 

@@ -19,10 +19,10 @@ use colltune_db::generation;
 use colltune_db::site::Tables;
 use colltune_models::statistics::CellStatistics;
 
+use super::train::counted;
 use crate::export::notes::{Notes, PredictedNote};
 use crate::export::plan::JobShape;
 use crate::export::{intel, mpich, openmpi, openmpi6};
-use crate::node_hours::NodeHours;
 use crate::published::{self, Published};
 use colltune_output::failure::usage;
 use colltune_output::progress;
@@ -79,11 +79,15 @@ fn of_libraries(db: &Path) -> anyhow::Result<Vec<(Tables, usize)>> {
         let format = Format::of(library);
         let files = format.map(|format| files(&published, format, None));
         let files = files.transpose()?.unwrap_or_default();
-        let departs = |status: &&CellStatistics| status.native(library).is_some();
-        let n_departing = published.cells.iter().filter(departs).count();
-        all.push((Tables { key, files }, n_departing));
+        all.push((Tables { key, files }, n_departing(&published, library)));
     }
     Ok(all)
+}
+
+/// In how many cells an algorithm of the library's own takes the default's place.
+fn n_departing(published: &Published, library: Library) -> usize {
+    let departs = |cell: &&CellStatistics| cell.native(library).is_some();
+    published.cells.iter().filter(departs).count()
 }
 
 #[derive(clap::Args, Debug)]
@@ -291,10 +295,13 @@ fn summary(args: &Args, published: &Published, files: &[(&'static str, String)])
                 "the choices of {n} cells are predicted and not measured; notes.json lists them"
             )),
         }
-        match NodeHours::of(&published.cells, library).of_tables() {
-            Some(saved) => progress::hint(format_args!("{saved}")),
-            None => progress::hint(format_args!(
+        match n_departing(published, library) {
+            0 => progress::hint(format_args!(
                 "in no cell an algorithm of the library's own was shown to be faster, so the table changes nothing"
+            )),
+            n => progress::hint(format_args!(
+                "in {} an algorithm of the library's own replaces its default",
+                counted(n as u64, "cell")
             )),
         }
     }

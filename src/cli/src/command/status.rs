@@ -30,7 +30,6 @@ use super::publish;
 use super::train::counted;
 use crate::asked;
 use crate::ledger::Ledger;
-use crate::node_hours::NodeHours;
 use crate::published::is_known;
 use colltune_output::failure::usage;
 use colltune_output::parse::collective;
@@ -100,10 +99,9 @@ A row is a cell: a `collective`, ranges of message `bytes`, `nodes` and ranks pe
 short calls few are recorded), `waiting` how much of it is waiting for late ranks, which no variant
 takes away. `calls` were timed. `best` runs where nothing is sampled. `gain` is the default's time
 over the best variant's with its 95 % interval; where none is shown, the best variant is the
-default. `drawn most` are the variants that sampled calls are likeliest to draw. Node-hours are
-those of the recorded calls alone, but in the last line: there they are the whole times of all jobs
-that ended with this database, and what those of them saved that ran what was learned, by what
-trainings had measured.
+default. `drawn most` are the variants that sampled calls are likeliest to draw. The last line has
+the whole times of all jobs that ended with this database, and what those of them saved that ran
+what was learned, by what trainings had measured.
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
     /// The tuning database, or a site folder
@@ -221,7 +219,6 @@ struct Json<'a> {
     /// The component of the library that `default` is of; empty where no run says so.
     #[serde(skip_serializing_if = "str::is_empty")]
     component: &'a str,
-    node_hours: NodeHours,
     /// What the jobs with this database took, of every library.
     ledger: Ledger,
     cells: Vec<&'a CellStatistics>,
@@ -267,7 +264,6 @@ fn json(
             generation: 0,
             explore_total,
             component: "",
-            node_hours: NodeHours::default(),
             ledger,
             cells: Vec::new(),
             levers: levers::learned(db, &mut Vec::new()),
@@ -283,7 +279,6 @@ fn json(
             generation: generation.number,
             explore_total,
             component: (generation.meta.as_ref()).map_or("", |meta| &meta.component),
-            node_hours: NodeHours::of(&generation.cells, generation.key.library),
             ledger,
             cells: chosen(generation, args),
             levers: levers::learned(db, &mut Vec::new()),
@@ -389,7 +384,6 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
         1 => text.push_str("1 measured cell is not asked for\n"),
         _ => text.push_str(&format!("{hidden} measured cells are not asked for\n")),
     }
-    text.push_str(&NodeHours::of(&generation.cells, generation.key.library).sentence());
     if let Some(Control { cells, won }) = control(generation) {
         text.push_str(&format!(
             "control: a copy of the default would have replaced it in {won} of {cells} cells; by chance alone in {:.0} %\n",
