@@ -1,10 +1,11 @@
 //! Which arm of a program's own choices makes it fastest: from whole runs, or parts of runs, to the next draw.
 //!
 //! A row is one run, or one part of a run, with the arm of each lever. The logarithm of its time is taken to be a sum: a
-//! level, an effect of each lever's arm, one of the row's block, a random walk for what the machine does meanwhile, and
-//! noise. Rows of a block share what is no lever's: how a time was taken, whether collectives were explored, or one run.
-//! How large the effects of a lever are beside the noise, none included, and how far the walk goes is sampled with the
-//! rest (Gibbs sampling over a grid), the noise is integrated; a wild row weighs less (Student's t).
+//! level, an effect of each lever's arm, one of the row's block, one of its moment, a random walk for what the machine does
+//! meanwhile, and noise. Rows of a block share what is no lever's: how a time was taken, whether collectives were explored,
+//! or one run. Rows of a moment are as far into runs with the same arguments: the work of a mesh that moves is as uneven
+//! in each. How large the effects of a lever and of moments are beside the noise, none included, and how far the walk goes
+//! is sampled with the rest (Gibbs sampling over a grid), the noise is integrated; a wild row weighs less (Student's t).
 //!
 //! The first arm stays chosen unless another one is faster by 1 % with 97 %. The next draw is the calls' own
 //! ([`crate::allocation`]), after every arm had its turn.
@@ -30,6 +31,7 @@ const NONE: f64 = 3.0;
 /// Beyond that costs overflow.
 const EFFECT_MAX: f64 = 300.0;
 const STEPS: [f64; 4] = [0.0, 0.1, 0.3, 1.0];
+const MOMENTS: [f64; 4] = [0.0, 1.0, 3.0, 10.0];
 /// Those of level and blocks, of which nothing is known.
 const LEVEL: f64 = 100.0;
 const BLOCK: f64 = 30.0;
@@ -86,8 +88,17 @@ pub struct Row {
     pub block: usize,
     /// By lever.
     pub arms: Vec<usize>,
+    pub moment: Option<Moment>,
     /// The logarithm of the time, or of the time for the same work.
     pub log_time: f64,
+}
+
+/// How far a row is into its run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Runs with the same number had the same arguments.
+    pub arguments: usize,
+    pub epoch: usize,
 }
 
 /// What was learned of one lever, by arm that is offered.
@@ -108,6 +119,8 @@ pub struct LeverJudged {
 pub struct Epochs {
     /// Runs with the same number were made in the same way.
     pub way: usize,
+    /// That of the first one.
+    pub first: Moment,
     pub epochs: Vec<(usize, f64)>,
 }
 
@@ -118,19 +131,31 @@ pub fn rows_of_epochs(runs: &[Epochs]) -> Vec<Row> {
     let rows = runs.iter().enumerate().flat_map(|(number, run)| {
         let first = run.epochs.first().map(|(arm, _)| *arm);
         let differ = run.epochs.iter().any(|(arm, _)| Some(*arm) != first);
-        let (block, epochs) = match (differ, first) {
+        let row = |block, arm, moment, log_time| Row {
+            block,
+            arms: vec![arm],
+            moment,
+            log_time,
+        };
+        match (differ, first) {
             (false, Some(arm)) => {
                 let mut times: Vec<f64> = run.epochs.iter().map(|(_, time)| *time).collect();
                 times.sort_unstable_by(f64::total_cmp);
-                (run.way, vec![(arm, times[times.len() / 2])])
+                vec![row(run.way, arm, None, times[times.len() / 2])]
             }
-            _ => (ways + number, run.epochs.clone()),
-        };
-        epochs.into_iter().map(move |(arm, log_time)| Row {
-            block,
-            arms: vec![arm],
-            log_time,
-        })
+            _ => {
+                let moment = |after: usize| Moment {
+                    epoch: run.first.epoch + after,
+                    ..run.first
+                };
+                let epochs = run.epochs.iter().enumerate();
+                epochs
+                    .map(|(after, &(arm, log_time))| {
+                        row(ways + number, arm, Some(moment(after)), log_time)
+                    })
+                    .collect()
+            }
+        }
     });
     rows.collect()
 }
@@ -308,7 +333,7 @@ struct Fit {
     log_likelihood: f64,
 }
 
-/// Places in [`EFFECTS`] by lever, then the one in [`STEPS`].
+/// Places in [`EFFECTS`] by lever, then one in [`STEPS`] and one in [`MOMENTS`].
 type Grid = Vec<usize>;
 
 struct Sampler<'a> {
@@ -340,7 +365,7 @@ impl<'a> Sampler<'a> {
     /// Gives wild rows less weight, by what is left of each once large effects are taken out.
     fn weigh(&mut self) {
         let mut grid = vec![EFFECTS.len() - 3; self.levers.len()];
-        grid.push(2);
+        grid.extend([2, self.n_moments() / 2]);
         for _ in 0..5 {
             let weighted = self.computed(&grid).weighted;
             let noise = weighted.iter().zip(&self.spread);
@@ -354,14 +379,32 @@ impl<'a> Sampler<'a> {
         }
     }
 
+    /// How many of [`MOMENTS`] there are to choose among: one where no two rows have one in common.
+    fn n_moments(&self) -> usize {
+        let shares = |(place, row): (usize, &Row)| {
+            row.moment.is_some()
+                && self.rows[..place]
+                    .iter()
+                    .any(|other| other.moment == row.moment)
+        };
+        match self.rows.iter().enumerate().any(shares) {
+            true => MOMENTS.len(),
+            false => 1,
+        }
+    }
+
     fn covariance(&self, grid: &Grid) -> DMatrix<f64> {
         let n = self.rows.len();
         let step = STEPS[grid[self.levers.len()]].powi(2);
+        let of_moment = MOMENTS[grid[self.levers.len() + 1]].powi(2);
         DMatrix::from_fn(n, n, |row, other| {
             let (one, two) = (&self.rows[row], &self.rows[other]);
             let mut covariance = LEVEL.powi(2) + step * row.min(other) as f64;
             if one.block == two.block {
                 covariance += BLOCK.powi(2);
+            }
+            if one.moment.is_some() && one.moment == two.moment {
+                covariance += of_moment;
             }
             for lever in 0..self.levers.len() {
                 if one.arms[lever] == two.arms[lever] {
@@ -404,10 +447,10 @@ impl<'a> Sampler<'a> {
         let mut random = StdRng::seed_from_u64(seed);
         let n_levers = self.levers.len();
         let mut grid = vec![EFFECTS.len() / 2; n_levers];
-        grid.push(1);
+        grid.extend([1, 0]);
         let mut draws = vec![Vec::new(); n_levers];
         for sweep in 0..SWEEPS {
-            for place in 0..=n_levers {
+            for place in 0..n_levers + 2 {
                 self.redraw(&mut grid, place, &mut random);
             }
             if sweep >= DROPPED {
@@ -422,9 +465,10 @@ impl<'a> Sampler<'a> {
 
     /// Draws one place of the grid anew, the others given.
     fn redraw(&mut self, grid: &mut Grid, place: usize, random: &mut StdRng) {
-        let n = match place == self.levers.len() {
-            true => STEPS.len(),
-            false => EFFECTS.len(),
+        let n = match place.checked_sub(self.levers.len()) {
+            None => EFFECTS.len(),
+            Some(0) => STEPS.len(),
+            Some(_) => self.n_moments(),
         };
         let likelihood = |sampler: &mut Self, at: usize, grid: &mut Grid| {
             grid[place] = at;

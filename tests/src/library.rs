@@ -41,7 +41,9 @@ impl Mpi {
             .filter(|mpi| mpi.missing().is_none())
             .collect();
         if installed.is_empty() {
-            fast_first.for_each(|mpi| drop(mpi.installed()));
+            for mpi in fast_first {
+                let _ = mpi.installed();
+            }
         }
         installed.into_iter().take(n).collect()
     }

@@ -49,6 +49,7 @@ pub fn rows(
         }
         let block = (&run.mode, &run.library, run.whole_s.is_some());
         rows.push(Row {
+            moment: None,
             block: place(&mut blocks, block),
             arms: places(&mut names, levers, &run.levers),
             log_time: time_s.ln(),

@@ -6,7 +6,7 @@ use colltune_core::account::JobSummary;
 use colltune_core::levers::asked::Asked;
 use colltune_core::levers::learned::{LearnedArm, LearnedLever};
 use colltune_core::request::Mode;
-use colltune_models::levers::{Epochs, Lever, LeverJudged, Row, judge, rows_of_epochs};
+use colltune_models::levers::{Epochs, Lever, LeverJudged, Moment, Row, judge, rows_of_epochs};
 
 use super::expected::or_expected;
 use super::file::{Key, key_of, measured, read, write_down};
@@ -125,9 +125,10 @@ fn rows(asked: &[(&JobSummary, &Asked)], offered: &[String]) -> (Vec<String>, Ve
     let drew = asked.iter().any(|one| draws(&one));
     let told: Vec<_> = asked.iter().filter(|one| !drew || draws(one)).collect();
     let of_run = OF_RUN_LEAST.max(EPOCHS / told.len().max(1));
-    let (mut names, mut ways) = (offered.to_vec(), Vec::new());
+    let (mut names, mut ways, mut arguments) = (offered.to_vec(), Vec::new(), Vec::new());
     let runs = told.into_iter().map(|(run, asked)| {
         let skipped = asked.epochs.len().saturating_sub(of_run);
+        let before = (asked.all as usize).saturating_sub(asked.epochs.len());
         let told = asked.epochs.iter().skip(skipped).filter_map(|epoch| {
             let name = asked.arms.get(usize::from(epoch.arm))?;
             let log_time = epoch.seconds.ln() - epoch.work.ln();
@@ -136,6 +137,10 @@ fn rows(asked: &[(&JobSummary, &Asked)], offered: &[String]) -> (Vec<String>, Ve
         Epochs {
             epochs: told.collect(),
             way: place(&mut ways, run.mode.clone()),
+            first: Moment {
+                arguments: place(&mut arguments, run.arguments_hash.clone()),
+                epoch: before + skipped,
+            },
         }
     });
     let runs: Vec<Epochs> = runs.collect();

@@ -250,8 +250,15 @@ mod tests {
                 ..Run::new(&format!("job{number}"), number)
             };
             run.write(&db.incoming()).unwrap();
-            let accepts = (SystemTime::UNIX_EPOCH, false);
-            ingest(&db, &lock, &settings, &BTreeMap::new(), accepts, &|_| {}).unwrap();
+            ingest(
+                &db,
+                &lock,
+                &settings,
+                &BTreeMap::new(),
+                SystemTime::UNIX_EPOCH,
+                &|_| {},
+            )
+            .unwrap();
         }
         assert_eq!(files(&db).len() as u64, count);
         (folder, db)
