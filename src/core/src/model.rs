@@ -301,7 +301,10 @@ impl Model {
 
     /// Whether the model can be used for a job on `library`.
     ///
-    /// Errors: `Schema` and `Library` for another version or library, `Cell` for unknown
+    /// A variant of our own may be gone since the training, or not be there yet: it does not run,
+    /// and the model is good for the others.
+    ///
+    /// Errors: `Schema` and `Library` for another version or library, `Cell` for other unknown
     /// variants and for probabilities that are none or do not sum to 1.
     pub fn check(&self, library: Library) -> Result<(), ModelError> {
         if self.schema != SCHEMA {
@@ -346,7 +349,7 @@ impl CellModel {
     }
 
     fn check(&self, known: &BTreeSet<String>) -> Result<(), String> {
-        let is_known = |name: &str| known.contains(name);
+        let is_known = |name: &str| known.contains(name) || is_of_ours(name);
         let native = self.native.iter().map(|native| (&native.name, native.gain));
         for (name, gain) in std::iter::once((&self.best, self.gain)).chain(native) {
             if !is_known(name) {
@@ -380,6 +383,12 @@ impl CellModel {
 /// sum of the contrasts' variances least. Source: Dunnett, J. Am. Stat. Assoc. 50, 1955.
 pub fn default_share(others: f64) -> f64 {
     1.0 / (1.0 + others.sqrt())
+}
+
+/// Whether a name is that of a variant of our own, which a version of colltune may have or not.
+fn is_of_ours(name: &str) -> bool {
+    let family = name.parse::<VariantName>().map(|name| name.family);
+    matches!(family, Ok(Family::P2p | Family::Node | Family::Mockup))
 }
 
 /// Whether a communicator of a job on so many nodes, with so many ranks on one at most, can be in these ranges.
@@ -470,6 +479,35 @@ mod tests {
             let refused = model.check(LIBRARY);
             assert!(matches!(refused, Err(ModelError::Cell { .. })), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_variant_of_our_own_that_is_gone_refuses_no_model_and_other_unknown_names_do() {
+        let mut model = initial();
+        let is_of_several = |entry: &CellModel| entry.variants.len() > 1;
+        let place = model.cells.iter().position(is_of_several).unwrap();
+        for gone in ["p2p:gone:segsize=4KiB", "node:shm+gone", "mockup:gone"] {
+            let entry = &mut model.cells[place];
+            (entry.best, entry.gain) = (gone.to_owned(), 2.0);
+            entry.variants[1].name = gone.to_owned();
+            let read = Model::from_json(&model.to_json(), LIBRARY);
+            assert_eq!(read.as_ref(), Ok(&model));
+        }
+        for wrong in ["native:gone", "p2p:Gone", "p2p:gone:depth=2", "gone"] {
+            for spoil in [
+                |entry: &mut CellModel, name: String| entry.best = name,
+                |entry: &mut CellModel, name: String| entry.variants[1].name = name,
+            ] {
+                let mut bad = model.clone();
+                spoil(&mut bad.cells[place], wrong.to_owned());
+                let refused = bad.check(LIBRARY);
+                assert!(matches!(refused, Err(ModelError::Cell { .. })), "{wrong}");
+            }
+        }
+        // What it was given counts, whether or not it is known.
+        model.cells[place].variants[1].probability = 0.0;
+        let refused = model.check(LIBRARY);
+        assert!(matches!(refused, Err(ModelError::Cell { .. })));
     }
 
     #[test]

@@ -100,7 +100,8 @@ impl Once<Range> {
 }
 
 impl CellTable {
-    /// The cells of a model of this library. Variants that it does not know are left out.
+    /// The cells of a model of this library. Variants that it does not know are left out: the others keep their weights,
+    /// which need not sum to 1, and where an unknown one was the best the library's own choice runs, which gains nothing.
     pub fn new(model: &Model, library: Library) -> CellTable {
         let names = Collective::ALL.map(|collective| names(library, collective));
         let (mut ranges, mut numbers, mut lists) = (Once::new(), Once::new(), Once::new());
@@ -123,13 +124,14 @@ impl CellTable {
                     list.push((place as u16, number));
                 }
             }
+            let best = find(names, &entry.best, 0);
             Row {
                 collective,
                 bytes: ranges.range(bytes),
                 nodes: ranges.range(nodes),
                 ppn: ranges.range(ppn),
-                best: find(names, &entry.best, 0).map_or(DEFAULT, |place| place as u16),
-                gain: number(entry.gain),
+                best: best.map_or(DEFAULT, |place| place as u16),
+                gain: number(best.map_or(1.0, |_| entry.gain)),
                 measured_ranks: entry.measured_ranks.unwrap_or(0),
                 list: lists.place(hash, list),
             }
@@ -295,12 +297,19 @@ mod tests {
         let entry = model.cells.iter_mut().zip(0..);
         let mut of_several = entry.filter(|(entry, _)| entry.variants.len() > 2);
         let (entry, place) = of_several.next().expect("a cell with several variants");
-        entry.variants[1].name = "native:nonsense".to_owned();
-        entry.best = "native:nonsense".to_owned();
-        let known = entry.variants.len() - 1;
+        entry.variants[1].name = "p2p:gone".to_owned();
+        (entry.best, entry.gain) = ("p2p:gone".to_owned(), 2.0);
+        let mut known = entry.variants.clone();
+        known.remove(1);
+        let collective = entry.cell.collective;
         let table = CellTable::new(&model, library);
-        assert_eq!(table.best(place), DEFAULT);
-        assert_eq!(table.shares(place).count(), known);
+        assert_eq!((table.best(place), table.gain(place)), (DEFAULT, 1.0));
+        let names = names(library, collective);
+        let shares = table.shares(place).map(|(variant, probability)| Share {
+            name: names[usize::from(variant)].clone(),
+            probability,
+        });
+        assert!(shares.eq(known));
         for entry in &mut model.cells {
             entry.best = variant::DEFAULT.to_owned();
         }
