@@ -202,7 +202,7 @@ on_each_library! {
     fn calls_that_a_variant_does_not_apply_to_are_counted_with_the_reason(mpi: Mpi) {
         let folder = folder();
         let file = folder.path().join("runs.jsonl");
-        let forced = || shimmed(mpi).force("allreduce=p2p:dual_root:segsize=4KiB");
+        let forced = || shimmed(mpi).force("allreduce=p2p:segmented_ring:segsize=16KiB");
         let outcome = forced().env("COLLTUNE_SUMMARY", "1").run("frequent", &["100", "10"]);
         outcome.succeeds().prints("ok\n");
         let sentence = "202 of allreduce not tuned: the variant does not apply to them";

@@ -55,7 +55,7 @@ on_each_library! {
         let nodes = "ABCDEAB";
         for variant in variants(mpi, 7, 5) {
             let name = variant.name.to_string();
-            let is_exchange = ["multiplying:radix=4", "shm+recursive_doubling", "shm+dual_root"];
+            let is_exchange = ["multiplying:radix=4", "shm+recursive_doubling"];
             if !name.starts_with("node:") || !is_long() && !is_exchange.iter().any(|one| name.contains(one)) {
                 continue;
             }

@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(text.matches('*').count(), 2, "{text}");
         assert!(!line("p2p:ring")[1].starts_with('*'));
         // A message of one segment is that of the variant in one piece.
-        assert_eq!(line("p2p:dual_root:segsize=4KiB")[1], "-");
+        assert_eq!(line("p2p:segmented_ring:segsize=16KiB")[1], "-");
         let number = |text: &str| text.trim_start_matches('*').parse::<f64>().unwrap();
         assert!(number(&line("p2p:ring")[1]) > 3.0 * number(&line("p2p:recursive_doubling")[1]));
         assert!(number(&line("p2p:ring")[2]) < number(&line("p2p:recursive_doubling")[2]));

@@ -1,14 +1,11 @@
 //! Allgather: every rank ends with every rank's block.
 
-pub mod bine;
 pub mod bruck;
 pub mod circulant;
-pub mod circulant_blocks;
 pub mod gather_bcast;
 pub mod neighbour_exchange;
 pub mod recursive_doubling;
 pub mod ring;
-pub mod sparbit;
 
 use super::schedule::{Buffer, Case, Part, Step};
 

@@ -1,9 +1,7 @@
 //! Bcast: every rank ends with the root's message.
 
 pub mod binary_tree;
-pub mod bine;
 pub mod chain;
-pub mod circulant;
 pub mod doubling;
 pub mod knomial;
 pub mod scatter_allgather;

@@ -1,5 +1,4 @@
 //! Gather: the root ends with every rank's block.
 
-pub mod bine;
 pub mod binomial;
 pub mod linear;

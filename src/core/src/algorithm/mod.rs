@@ -3,8 +3,7 @@
 //! What a schedule is ([`part`], [`pattern`], [`schedule`]), how it becomes what a rank executes
 //! ([`plan`], [`program`]), where chunks lie ([`lengths`]),
 //! the one table of all algorithms ([`registry`], [`row`]), one file per algorithm with the shapes that
-//! several share ([`tree`], [`fold`], [`circulant`], [`bine`]), the proof ([`symbolic`]) and the cost
-//! ([`simulate`]).
+//! several share ([`tree`], [`fold`], [`circulant`]), the proof ([`symbolic`]) and the cost ([`simulate`]).
 
 pub mod part;
 pub mod pattern;
@@ -29,7 +28,6 @@ pub mod reduce_scatter;
 pub mod scan;
 pub mod scatter;
 
-pub mod bine;
 pub mod circulant;
 pub mod fold;
 pub mod tree;

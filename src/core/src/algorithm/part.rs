@@ -98,7 +98,6 @@ pub enum Parts {
     None,
     One(Part),
     Two([Part; 2]),
-    Many(Vec<Part>),
 }
 
 impl Parts {
@@ -107,7 +106,6 @@ impl Parts {
             Parts::None => &[],
             Parts::One(part) => std::slice::from_ref(part),
             Parts::Two(parts) => parts,
-            Parts::Many(parts) => parts,
         }
     }
 
@@ -135,7 +133,6 @@ impl Parts {
             Parts::None => Parts::None,
             Parts::One(part) => Parts::One(lies_at(part)),
             Parts::Two(parts) => Parts::Two(parts.map(lies_at)),
-            Parts::Many(parts) => Parts::Many(parts.into_iter().map(lies_at).collect()),
         }
     }
 }

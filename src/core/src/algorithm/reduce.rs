@@ -1,8 +1,6 @@
 //! Reduce: the root ends with the combination of all contributions.
 
-pub mod bine;
 pub mod chain;
-pub mod circulant;
 pub mod doubling;
 pub mod in_order;
 pub mod knomial;
@@ -70,7 +68,7 @@ pub fn up(segments: usize, sides: Sides, held: Buffer) -> impl Iterator<Item = S
 }
 
 /// One segment of [`up`].
-pub fn segment_up(segment: usize, sides: &Sides, held: Buffer) -> Vec<Step> {
+fn segment_up(segment: usize, sides: &Sides, held: Buffer) -> Vec<Step> {
     let chunk = |buffer| Part::range(buffer, segment, 1);
     let (input, held) = (chunk(Buffer::Input), chunk(held));
     let mut steps = Vec::new();

@@ -58,7 +58,6 @@ const SEGMENTED: &[Parameter] = &[Segsize(
     Cut::Message,
     &[4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB],
 )];
-const SEGMENTED_BLOCKS: &[Parameter] = &[Segsize(Cut::Message, &[4 * KIB, 32 * KIB])];
 const RADIX: &[Parameter] = &[Radix(&[2, 4, 8])];
 const HIGH_RADIX: &[Parameter] = &[Radix(&[4, 8])];
 const WINDOWS: &[Parameter] = &[Window(&[4, 16, 64])];
@@ -102,12 +101,6 @@ pub const ROWS: &[Row] = &[
     .parameters(HIGH_RADIX)
     .symmetric(Symmetry::Exchange(8)),
     row(Allreduce, "reduce_bcast", allreduce::reduce_bcast::schedule, WILKINS).parameters(RADIX).copied_in_place(),
-    row(Allreduce, "dual_root", allreduce::dual_root::schedule, "Traeff, arXiv 2109.12626")
-        .parameters(SEGMENTED)
-        .copied_in_place(),
-    row(Allreduce, "swing", allreduce::swing::schedule, "De Sensi et al., Swing, NSDI 2024")
-        .needs(&[Commutative, PowerOfTwoRanks])
-        .symmetric(Symmetry::Rotation(2)),
     row(Bcast, "binomial", bcast::knomial::schedule, THAKUR),
     row(Bcast, "binomial_doubling", bcast::doubling::schedule, BINE),
     row(Bcast, "knomial", bcast::knomial::schedule, WILKINS).parameters(HIGH_RADIX),
@@ -115,8 +108,6 @@ pub const ROWS: &[Row] = &[
     row(Bcast, "binary_tree", bcast::binary_tree::schedule, PJESIVAC).parameters(SEGMENTED),
     row(Bcast, "scatter_allgather", bcast::scatter_allgather::recursive_doubling, THAKUR).needs(&[PowerOfTwoRanks]),
     row(Bcast, "scatter_allgather_ring", bcast::scatter_allgather::ring, THAKUR),
-    row(Bcast, "circulant", bcast::circulant::schedule, "Traeff, arXiv 2407.18004").parameters(SEGMENTED),
-    row(Bcast, "bine", bcast::bine::schedule, BINE).needs(&[PowerOfTwoRanks]),
     row(Reduce, "binomial", reduce::knomial::schedule, THAKUR).needs(&[Commutative]).copied_in_place(),
     row(Reduce, "binomial_doubling", reduce::doubling::schedule, BINE).needs(&[Commutative]).copied_in_place(),
     row(Reduce, "knomial", reduce::knomial::schedule, WILKINS)
@@ -131,11 +122,6 @@ pub const ROWS: &[Row] = &[
     row(Reduce, "in_order", reduce::in_order::schedule, PJESIVAC)
         .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB, 64 * KIB])])
         .copied_in_place(),
-    row(Reduce, "circulant", reduce::circulant::schedule, "Traeff, arXiv 2407.18004")
-        .parameters(SEGMENTED)
-        .needs(&[Commutative])
-        .copied_in_place(),
-    row(Reduce, "bine", reduce::bine::schedule, BINE).needs(&[Commutative, PowerOfTwoRanks]).copied_in_place(),
     row(Allgather, "ring", allgather::ring::schedule, THAKUR).any_lengths().symmetric(Symmetry::Rotation(1)),
     row(Allgather, "recursive_doubling", allgather::recursive_doubling::schedule, THAKUR)
         .needs(&[PowerOfTwoRanks])
@@ -149,24 +135,13 @@ pub const ROWS: &[Row] = &[
         .needs(&[EvenRanks])
         .any_lengths()
         .symmetric(Symmetry::Rotation(2)),
-    row(Allgather, "sparbit", allgather::sparbit::schedule, "Loch & Koslovski, arXiv 2109.08751")
-        .any_lengths()
-        .symmetric(Symmetry::Rotation(1)),
     row(Allgather, "circulant", allgather::circulant::schedule, TRAEFF).any_lengths().symmetric(Symmetry::Rotation(1)),
-    row(Allgather, "circulant_blocks", allgather::circulant_blocks::schedule, "Traeff, arXiv 2205.10072")
-        .parameters(SEGMENTED_BLOCKS)
-        .any_lengths(),
     row(Allgather, "gather_bcast", allgather::gather_bcast::schedule, WILKINS).parameters(RADIX).any_lengths(),
-    row(Allgather, "bine", allgather::bine::schedule, BINE)
-        .needs(&[PowerOfTwoRanks])
-        .any_lengths()
-        .symmetric(Symmetry::Rotation(2)),
     row(Alltoall, "pairwise", alltoall::scattered::pairwise, THAKUR)
         .any_lengths()
         .copied_in_place()
         .symmetric(Symmetry::Rotation(1)),
     row(Alltoall, "bruck", alltoall::bruck::schedule, BRUCK).parameters(RADIX).symmetric(Symmetry::Rotation(1)),
-    row(Alltoall, "bine", alltoall::bine::schedule, BINE).needs(&[PowerOfTwoRanks]).copied_in_place(),
     row(Alltoall, "gather_scatter", alltoall::gather_scatter::schedule, WILKINS)
         .parameters(RADIX)
         .needs(&[FewRanks])
@@ -191,21 +166,14 @@ pub const ROWS: &[Row] = &[
         .any_lengths()
         .copied_in_place()
         .symmetric(Symmetry::Rotation(1)),
-    row(ReduceScatter, "bine", reduce_scatter::bine::schedule, BINE)
-        .needs(&[Commutative, PowerOfTwoRanks])
-        .any_lengths()
-        .copied_in_place()
-        .symmetric(Symmetry::Rotation(2)),
     row(Gather, "linear", gather::linear::schedule, "MPI standard, section on gather")
         .parameters(WINDOWS)
         .any_lengths(),
     row(Gather, "binomial", gather::binomial::schedule, THAKUR),
-    row(Gather, "bine", gather::bine::schedule, BINE).needs(&[PowerOfTwoRanks]),
     row(Scatter, "linear", scatter::linear::schedule, "MPI standard, section on scatter")
         .parameters(WINDOWS)
         .any_lengths(),
     row(Scatter, "binomial", scatter::binomial::schedule, THAKUR),
-    row(Scatter, "bine", scatter::bine::schedule, BINE).needs(&[PowerOfTwoRanks]),
     row(Scan, "recursive_doubling", scan::recursive_doubling::inclusive, HILLIS),
     row(Scan, "linear", scan::linear::inclusive, "MPI standard, section on scan")
         .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])]),

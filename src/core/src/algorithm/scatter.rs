@@ -1,5 +1,4 @@
 //! Scatter: every rank ends with its block of the root's message.
 
-pub mod bine;
 pub mod binomial;
 pub mod linear;

@@ -558,7 +558,6 @@ mod tests {
             ("recursive_doubling", 64 * 64),
             ("rabenseifner", 64 * 64),
             ("circulant", 64 * 64),
-            ("swing", 64 * 64),
             ("recursive_multiplying", 2 * 64 * 64),
             // The others have a turn or two for each message.
             ("reduce_bcast", 2 * n * 4),
