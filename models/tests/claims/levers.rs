@@ -21,8 +21,8 @@ struct Machine {
     noise: f64,
     /// Standard deviation of a step of the level from job to job.
     drift: f64,
-    /// What all jobs have in common as far as an epoch is from their beginning, by epoch.
-    moments: Vec<f64>,
+    /// What all jobs have in common as far as an epoch is from their beginning, by arm and epoch.
+    moments: Vec<Vec<f64>>,
 }
 
 /// The most epochs of a job.
@@ -41,12 +41,29 @@ impl Machine {
             together: (0..5).map(|_| some(4, together)).collect(),
             noise: 0.01,
             drift: 0.005,
-            moments: some(EPOCHS, uneven),
+            moments: {
+                let common: Vec<f64> = some(EPOCHS, uneven);
+                let arm = |_| -> Vec<f64> {
+                    let own: Vec<f64> = some(EPOCHS, 0.5 * uneven);
+                    common
+                        .iter()
+                        .zip(own)
+                        .map(|(common, own)| common + own)
+                        .collect()
+                };
+                (0..5).map(arm).collect()
+            },
         }
     }
 
+    /// What an arm takes over all epochs, beside one that is the same in all of them.
+    fn over_all(&self, arm: usize) -> f64 {
+        let epochs = self.moments[arm].iter().map(|epoch| epoch.exp());
+        (epochs.sum::<f64>() / EPOCHS as f64).ln()
+    }
+
     fn log_time(&self, arm: usize, variant: usize) -> f64 {
-        self.arms[arm] + self.variants[variant] + self.together[arm][variant]
+        self.arms[arm] + self.over_all(arm) + self.variants[variant] + self.together[arm][variant]
     }
 
     /// How much longer than with the best pair a job takes.
@@ -85,7 +102,7 @@ fn tuned(machine: &Machine, epochs: usize, seed: u64) -> (LeverJudged, usize) {
                 time += shares[variant] * machine.log_time(arm, variant).exp();
                 let noise: f64 = StandardNormal.sample(&mut random);
                 calls[variant].0 += shares[variant]
-                    * (machine.log_time(arm, variant) - machine.arms[arm] + 0.003 * noise);
+                    * (machine.variants[variant] + machine.together[arm][variant] + 0.003 * noise);
                 calls[variant].1 += shares[variant];
             }
             let (step, noise): (f64, f64) = (
@@ -95,10 +112,8 @@ fn tuned(machine: &Machine, epochs: usize, seed: u64) -> (LeverJudged, usize) {
             // A job may run on slower nodes as a whole.
             let of_job = if epoch == 0 && epochs > 1 { 5.0 } else { 1.0 };
             level += of_job * machine.drift * step;
-            told.push((
-                arm,
-                time.ln() + level + machine.moments[epoch] + machine.noise * noise,
-            ));
+            let moment = machine.moments[arm][epoch] - machine.over_all(arm);
+            told.push((arm, time.ln() + level + moment + machine.noise * noise));
         }
         match epochs {
             1 => rows.extend(told.iter().map(|&(arm, log_time)| Row {
@@ -131,19 +146,21 @@ fn tuned(machine: &Machine, epochs: usize, seed: u64) -> (LeverJudged, usize) {
     (judged.remove(0), variant)
 }
 
-/// How many of the seeds from `first` on end within 3 % of the best pair.
+/// How many of 100 seeds from `first` on end within 3 % of the best pair.
 fn within(together: f64, epochs: usize, uneven: f64, first: u64) -> u64 {
+    // Many epochs take as much longer to learn from.
+    let seeds = if epochs == EPOCHS { SEEDS / 2 } else { SEEDS };
     let loss = |seed: u64| {
         let machine = Machine::new(0.1, together, uneven, &mut StdRng::seed_from_u64(seed));
         let (lever, variant) = tuned(&machine, epochs, 1000 + seed);
         machine.loss(lever.best, variant)
     };
-    let mut losses: Vec<f64> = (first..first + SEEDS).map(loss).collect();
+    let mut losses: Vec<f64> = (first..first + seeds).map(loss).collect();
     losses.sort_unstable_by(f64::total_cmp);
     let within = losses.iter().filter(|loss| **loss <= 0.03).count();
-    let at = |share: f64| 100.0 * losses[(share * (SEEDS - 1) as f64) as usize];
+    let at = |share: f64| 100.0 * losses[(share * (seeds - 1) as f64) as usize];
     println!(
-        "5 arms (10 %) x 4 variants (5 %), interaction {:.0} %, {JOBS} jobs of {epochs} epochs, uneven by {:.0} %: {within} of {SEEDS} seeds within 3 % of the \
+        "5 arms (10 %) x 4 variants (5 %), interaction {:.0} %, {JOBS} jobs of {epochs} epochs, uneven by {:.0} %: {within} of {seeds} seeds within 3 % of the \
          best pair; loss: median {:.1} %, 95th percentile {:.1} %, most {:.1} %",
         100.0 * together,
         100.0 * uneven,
@@ -151,19 +168,19 @@ fn within(together: f64, epochs: usize, uneven: f64, first: u64) -> u64 {
         at(0.95),
         at(1.0)
     );
-    within as u64
+    100 * within as u64 / seeds
 }
 
 #[test]
 fn after_ten_jobs_the_pair_is_within_3_percent_of_the_best_in_95_of_100_seeds() {
-    assert!(within(0.01, 1, 0.0, 0) * 100 >= 95 * SEEDS);
+    assert!(within(0.01, 1, 0.0, 0) >= 95);
     // Main effects are all that is learned, so a larger interaction costs more.
-    assert!(within(0.02, 1, 0.0, 0) * 100 >= 85 * SEEDS);
+    assert!(within(0.02, 1, 0.0, 0) >= 85);
     // Seeds that nobody looked at while this was made, and programs that ask four times a job.
-    assert!(within(0.01, 1, 0.0, 50_000) * 100 >= 93 * SEEDS);
-    assert!(within(0.01, 4, 0.0, 60_000) * 100 >= 95 * SEEDS);
-    // The work of a mesh that moves is uneven, and each job goes through the same.
-    assert!(within(0.01, EPOCHS, 0.15, 70_000) * 100 >= 95 * SEEDS);
+    assert!(within(0.01, 1, 0.0, 50_000) >= 93);
+    assert!(within(0.01, 4, 0.0, 60_000) >= 95);
+    // The work of a mesh that moves is uneven, not for all arms at once, and each job goes through the same.
+    assert!(within(0.01, EPOCHS, 0.15, 70_000) >= 95);
 }
 
 #[test]
