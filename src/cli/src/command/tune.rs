@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         as_json: args.json,
         begun,
         counted_until: begun,
-        warned: Default::default(),
+        told: Default::default(),
     };
     let end = tuned(&mut session, &line, args);
     if end.is_err() {

@@ -47,8 +47,8 @@ pub struct Session {
     /// How its end is told.
     pub as_json: bool,
     pub begun: Instant,
-    /// What trainings warned of, each once.
-    pub warned: BTreeSet<String>,
+    /// What is told once.
+    pub told: BTreeSet<String>,
     /// Until when its time is in the state.
     pub counted_until: Instant,
 }
@@ -59,8 +59,7 @@ impl Session {
         loop {
             self.forget_other_sides();
             let state = &self.kept.state;
-            let levers_are = self.learned().iter().all(|one| one.is_settled);
-            let is_stable = state.is_stable() && levers_are && asked::is_settled(&self.asked());
+            let is_stable = state.is_stable() && self.levers_are_settled();
             let (n_sides, n_left) = (self.n_sides(), self.left_in_batch());
             let of_batch =
                 n_left + state.n_accounts_due(n_left) + self.n_sides_most() * PAIRS_LEAST;
@@ -92,6 +91,11 @@ impl Session {
                 return Ok(end);
             }
         }
+    }
+
+    /// Whether further jobs would tell next to nothing of options, nor of levers that the program asks about.
+    fn levers_are_settled(&self) -> bool {
+        self.learned().iter().all(|one| one.is_settled) && asked::is_settled(&self.asked())
     }
 
     /// The first jobs: how long one takes, and how much of it collectives could give back.
@@ -232,7 +236,7 @@ impl Session {
         progress::show("learns from what the jobs recorded");
         let report = self.train()?;
         for warning in report.ingest.warnings {
-            if self.warned.insert(warning.clone()) {
+            if self.told.insert(warning.clone()) {
                 progress::tell(&format!("colltune: {warning}"));
             }
         }
@@ -240,7 +244,11 @@ impl Session {
         let nothing = nothing_to_gain(&self.db, &report.libraries)?;
         self.kept.state.open_batch().choices = Some(choices);
         self.save()?;
-        if let Some(sentence) = words::learned(&self.kept.state) {
+        if self.kept.state.is_stable() && !self.levers_are_settled() {
+            if self.told.insert(words::LEVERS_GO_ON.to_owned()) {
+                progress::tell(words::LEVERS_GO_ON);
+            }
+        } else if let Some(sentence) = words::learned(&self.kept.state) {
             progress::tell(&sentence);
         }
         let Some(why) = nothing else {

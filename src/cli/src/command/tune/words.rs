@@ -52,6 +52,9 @@ pub fn learned(state: &State) -> Option<String> {
     }
 }
 
+/// What comes where collectives are settled and levers are not.
+pub const LEVERS_GO_ON: &str = "What collectives run is stable; which arms are fastest is not known yet, so jobs go on to draw them.";
+
 fn chosen(state: &State) -> String {
     let choices = state.choices();
     let other = |choice: &&Choice| !catalogue::is_default(&choice.best);
