@@ -96,7 +96,7 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
     let empty = path(&empty);
     let both = format!("{hera} --policies contiguous --allreduce default");
     let on_ranks = |n: &str| whatif(&both).replace("--ranks 8", &format!("--ranks {n}"));
-    let cases: [(String, &[&str]); 37] = [
+    let cases: [(String, &[&str]); 38] = [
         (
             run(&costs, &format!("--machine {impossible}")),
             &["impossible.toml", "inside.latency_ns is -250", "at least 0"],
@@ -153,6 +153,12 @@ fn what_is_wrong_is_named_and_nothing_is_left_behind() {
                 "{hera} --policies lpt --allreduce default,p2p:rong"
             )),
             &["p2p:rong"],
+        ),
+        (
+            whatif(&format!(
+                "{hera} --policies lpt,contiguous,lpt --allreduce default"
+            )),
+            &["--policies names lpt twice"],
         ),
         (on_ranks("0"), &["--ranks", "1048576"]),
         (on_ranks("1000000000000"), &["--ranks", "1048576"]),

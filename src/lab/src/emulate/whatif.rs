@@ -28,10 +28,16 @@ use serde::Serialize;
 use super::given::{self, Mesh};
 use super::placing::{Placing, Told};
 use case::Case;
+use colltune_output::failure::usage;
 use colltune_output::{print, progress, table, write};
 
 /// Emulates the grids, writes them as JSON and as a picture, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    let names = &args.policies;
+    let twice = (1..names.len()).find(|&place| names[..place].contains(&names[place]));
+    if let Some(place) = twice {
+        return Err(usage(format!("--policies names {} twice", names[place])));
+    }
     let machine = given::machine(&args.machine)?;
     if args.first_weights {
         // An hour of emulating is not lost to a database that is none.
