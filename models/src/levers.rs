@@ -16,7 +16,7 @@ mod sampler;
 
 use std::collections::BTreeSet;
 
-pub use rows::{Epochs, Lever, Moment, Row, drawn, rows_of_epochs};
+pub use rows::{Epoch, Epochs, Lever, Moment, Row, drawn, rows_of_epochs};
 
 use crate::allocation::{Exploring, Race, allocate, expected_loss, whole};
 use crate::choice::{GAIN_LEAST, OVERTAKES, STAYS};
@@ -24,7 +24,7 @@ use crate::statistics::Contrast;
 use sampler::Sampler;
 
 /// The newest rows tell; the cost grows with their third power.
-const ROWS_MAX: usize = 128;
+pub const ROWS_MAX: usize = 128;
 /// Beyond that costs overflow.
 const EFFECT_MAX: f64 = 300.0;
 /// How sure it has to be that an arm is faster than the first one, by [`GAIN_LEAST`].
@@ -109,6 +109,11 @@ impl LeverJudged {
 
 /// Learns of each lever from rows in the order of time. The same rows and seed give the same.
 pub fn judge(levers: &[Lever], rows: &[Row], seed: u64) -> Vec<LeverJudged> {
+    let rows: Vec<Row> = rows
+        .iter()
+        .filter(|row| row.log_time.is_finite())
+        .cloned()
+        .collect();
     let rows = &rows[rows.len().saturating_sub(ROWS_MAX)..];
     if rows.is_empty() {
         return levers.iter().map(LeverJudged::unknown).collect();

@@ -50,6 +50,7 @@ pub fn rows(
         let block = (&run.mode, &run.library, run.whole_s.is_some());
         rows.push(Row {
             moment: None,
+            work: 1.0,
             block: place(&mut blocks, block),
             arms: places(&mut names, levers, &run.levers),
             log_time: time_s.ln(),

@@ -17,6 +17,8 @@ pub struct Row {
     /// By lever.
     pub arms: Vec<usize>,
     pub moment: Option<Moment>,
+    /// In any unit.
+    pub work: f64,
     /// The logarithm of the time, or of the time for the same work.
     pub log_time: f64,
 }
@@ -29,50 +31,72 @@ pub struct Moment {
     pub epoch: usize,
 }
 
-/// The epochs of one run in which a program asked, in their order: each one's arm, and the logarithm of its time for the
-/// same work.
+/// An epoch of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Epoch {
+    /// How many came before it.
+    pub number: usize,
+    pub arm: usize,
+    pub work: f64,
+    /// The logarithm of its time for one unit of the work.
+    pub log_time: f64,
+}
+
+/// The epochs of one run in which a program asked, in their order.
 pub struct Epochs {
     /// Runs with the same number were made in the same way.
     pub way: usize,
-    /// That of the first one.
-    pub first: Moment,
-    pub epochs: Vec<(usize, f64)>,
+    /// The same of arguments.
+    pub arguments: usize,
+    pub epochs: Vec<Epoch>,
 }
 
 /// A row for each epoch. Those of one run are a block of their own, which what is slower in all of it does not move, where
-/// they tell arms apart. A run with one arm is one row, its median, beside the others of its kind.
+/// they tell arms apart. A run with one arm is one row beside the others of its kind: its time for its work, the slowest
+/// tenth of it taken to be as slow as the next.
 pub fn rows_of_epochs(runs: &[Epochs]) -> Vec<Row> {
     let ways = runs.iter().map(|run| run.way + 1).max().unwrap_or(0);
     let rows = runs.iter().enumerate().flat_map(|(number, run)| {
-        let first = run.epochs.first().map(|(arm, _)| *arm);
-        let differ = run.epochs.iter().any(|(arm, _)| Some(*arm) != first);
-        let row = |block, arm, moment, log_time| Row {
+        let differ = run.epochs.windows(2).any(|two| two[0].arm != two[1].arm);
+        let row = |block, epoch: &Epoch, moment| Row {
             block,
-            arms: vec![arm],
+            arms: vec![epoch.arm],
             moment,
-            log_time,
+            work: epoch.work,
+            log_time: epoch.log_time,
         };
-        match (differ, first) {
-            (false, Some(arm)) => {
-                let mut times: Vec<f64> = run.epochs.iter().map(|(_, time)| *time).collect();
-                times.sort_unstable_by(f64::total_cmp);
-                vec![row(run.way, arm, None, times[times.len() / 2])]
-            }
-            _ => {
-                let moment = |after: usize| Moment {
-                    epoch: run.first.epoch + after,
-                    ..run.first
-                };
-                let epochs = run.epochs.iter().enumerate();
-                epochs
-                    .map(|(after, &(arm, log_time))| {
-                        row(ways + number, arm, Some(moment(after)), log_time)
-                    })
-                    .collect()
-            }
+        if differ {
+            let moment = |epoch: &Epoch| Moment {
+                arguments: run.arguments,
+                epoch: epoch.number,
+            };
+            let epochs = run.epochs.iter();
+            return epochs
+                .map(|epoch| row(ways + number, epoch, Some(moment(epoch))))
+                .collect();
         }
+        let whole = whole(&run.epochs);
+        whole
+            .iter()
+            .map(|epoch| row(run.way, epoch, None))
+            .collect::<Vec<Row>>()
     });
     rows.collect()
+}
+
+/// All epochs of one arm as one; none where there are none.
+fn whole(epochs: &[Epoch]) -> Option<Epoch> {
+    let mut slow: Vec<f64> = epochs.iter().map(|epoch| epoch.log_time).collect();
+    slow.sort_unstable_by(f64::total_cmp);
+    let most = slow[(slow.len().checked_sub(1)? * 9) / 10];
+    let work: f64 = epochs.iter().map(|epoch| epoch.work).sum();
+    let time = |epoch: &Epoch| epoch.work * (epoch.log_time.min(most) - most).exp();
+    let time: f64 = epochs.iter().map(time).sum();
+    Some(Epoch {
+        work,
+        log_time: most + (time / work).ln(),
+        ..epochs[0]
+    })
 }
 
 /// The place that a number from 0 to 1 falls on, by weights.

@@ -16,9 +16,7 @@ const EFFECTS: [f64; 6] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0];
 const NONE: f64 = 3.0;
 const STEPS: [f64; 4] = [0.0, 0.1, 0.3, 1.0];
 /// Of moments, and of an arm and a moment together.
-const MOMENTS: [f64; 4] = [0.0, 1.0, 3.0, 10.0];
-/// The most sums of arm and moment that are drawn together.
-const CELLS_MAX: usize = 200;
+const MOMENTS: [f64; 5] = [0.0, 1.0, 3.0, 10.0, 30.0];
 /// Those of level and blocks, of which nothing is known.
 const LEVEL: f64 = 100.0;
 const BLOCK: f64 = 30.0;
@@ -48,8 +46,10 @@ type Grid = Vec<usize>;
 pub struct Sampler<'a> {
     levers: &'a [Lever],
     rows: &'a [Row],
-    /// Those that rows have in common, the newest of them; none where no two rows do.
-    moments: Vec<Moment>,
+    /// How much work there is at each moment that rows with different arms have in common.
+    work: Vec<f64>,
+    /// By row, its place among those.
+    moments: Vec<Option<usize>>,
     values: DVector<f64>,
     /// How many times the noise's variance each row has.
     spread: Vec<f64>,
@@ -60,10 +60,12 @@ impl<'a> Sampler<'a> {
     pub fn new(levers: &'a [Lever], rows: &'a [Row]) -> Sampler<'a> {
         let mean = rows.iter().map(|row| row.log_time).sum::<f64>() / rows.len() as f64;
         let values = DVector::from_iterator(rows.len(), rows.iter().map(|row| row.log_time - mean));
+        let (work, moments) = moments(levers, rows);
         let mut sampler = Sampler {
             levers,
             rows,
-            moments: moments(levers, rows),
+            work,
+            moments,
             values,
             spread: vec![1.0; rows.len()],
             fits: HashMap::new(),
@@ -78,9 +80,9 @@ impl<'a> Sampler<'a> {
     fn weigh(&mut self) {
         let mut grid = vec![EFFECTS.len() - 3; self.levers.len()];
         // What an arm takes at a moment again and again is not wild.
-        grid.extend(match self.moments.is_empty() {
+        grid.extend(match self.work.is_empty() {
             true => [2, 0, 0],
-            false => [2, 2, 1],
+            false => [2, 2, 3],
         });
         for _ in 0..5 {
             let weighted = self.computed(&grid).weighted;
@@ -111,7 +113,7 @@ impl<'a> Sampler<'a> {
             if one.block == two.block {
                 covariance += BLOCK.powi(2);
             }
-            if one.moment.is_some() && one.moment == two.moment {
+            if self.moments[row].is_some() && self.moments[row] == self.moments[other] {
                 covariance += of_moment;
                 if one.arms == two.arms {
                     covariance += together;
@@ -153,7 +155,7 @@ impl<'a> Sampler<'a> {
         fit
     }
 
-    /// Effects of each lever's offered arms.
+    /// By lever and draw, the logarithm of what each arm takes that is offered, in the mean over the moments where there are any.
     pub fn draws(&mut self, seed: u64) -> Vec<Vec<Vec<f64>>> {
         let mut random = StdRng::seed_from_u64(seed);
         let n_levers = self.levers.len();
@@ -166,8 +168,12 @@ impl<'a> Sampler<'a> {
             }
             if sweep >= DROPPED {
                 let fit = self.fit(&grid);
-                for (place, draws) in draws.iter_mut().enumerate() {
-                    self.effects(&fit, &grid, place, &mut random, draws);
+                for _ in 0..DRAWS_EACH {
+                    let of_levers = self.drawn(&fit, &grid, &mut random);
+                    draws
+                        .iter_mut()
+                        .zip(of_levers)
+                        .for_each(|(draws, drawn)| draws.push(drawn));
                 }
             }
         }
@@ -179,7 +185,7 @@ impl<'a> Sampler<'a> {
         let n = match place.checked_sub(self.levers.len()) {
             None => EFFECTS.len(),
             Some(0) => STEPS.len(),
-            Some(_) if self.moments.is_empty() => 1,
+            Some(_) if self.work.is_empty() => 1,
             Some(_) => MOMENTS.len(),
         };
         let likelihood = |sampler: &mut Self, at: usize, grid: &mut Grid| {
@@ -196,90 +202,106 @@ impl<'a> Sampler<'a> {
         grid[place] = drawn(&weights, random.random());
     }
 
-    /// Draws of what each arm of a lever that is offered takes, in the mean over the moments where there are any.
-    fn effects(
-        &self,
-        fit: &Fit,
-        grid: &Grid,
-        lever: usize,
-        random: &mut StdRng,
-        draws: &mut Vec<Vec<f64>>,
-    ) {
-        let n_arms = self.levers[lever].n_arms;
-        let [of_moment, together] = self.of_moments(grid);
-        let is = |row: usize, arm: usize| self.rows[row].arms[lever] == arm;
-        let at = |row: usize, moment: usize| self.rows[row].moment == Some(self.moments[moment]);
-        // Arms, then moments, then both: those of them that vary, with their variance and the rows that they are in.
-        let n_moments = self.moments.len();
-        let arms = (0..n_arms).map(|arm| (Some(arm), None, EFFECTS[grid[lever]].powi(2)));
-        let moments = (0..n_moments).map(|moment| (None, Some(moment), of_moment));
-        let both = (0..n_arms * n_moments)
-            .map(|cell| (Some(cell / n_moments), Some(cell % n_moments), together));
-        let all = arms.chain(moments).chain(both);
-        let parts: Vec<(Option<usize>, Option<usize>, f64)> =
-            all.filter(|(.., variance)| *variance > 0.0).collect();
-        let design = DMatrix::from_fn(self.rows.len(), parts.len(), |row, part| {
-            let (arm, moment, _) = parts[part];
-            f64::from(
-                arm.is_none_or(|arm| is(row, arm)) && moment.is_none_or(|moment| at(row, moment)),
-            )
-        });
-        let variances = DVector::from_iterator(parts.len(), parts.iter().map(|part| part.2));
-        let mean = (design.transpose() * &fit.weighted).component_mul(&variances);
-        let known = design.transpose() * fit.factor.solve(&design);
-        let covariance = DMatrix::from_fn(parts.len(), parts.len(), |one, two| {
-            let before = if one == two {
-                variances[one] + 1e-9
-            } else {
-                0.0
-            };
-            before - variances[one] * known[(one, two)] * variances[two]
-        });
-        let factor = covariance.cholesky().map(|factor| factor.l());
+    /// One draw, by Matheron's rule: everything is drawn from the prior, and what the rows then lack is shared out as the
+    /// covariance has it.
+    fn drawn(&self, fit: &Fit, grid: &Grid, random: &mut StdRng) -> Vec<Vec<f64>> {
         let shape = 1.0 + 0.5 * self.rows.len() as f64;
         let precision = Gamma::new(shape, 1.0 / fit.scale).expect("both are above 0");
-        for _ in 0..DRAWS_EACH {
-            let noise = precision.sample(random).recip().sqrt();
-            let normal = DVector::from_fn(parts.len(), |_, _| StandardNormal.sample(random));
-            let away = factor.as_ref().map(|factor| factor * normal * noise);
-            let drawn = away.map_or_else(|| mean.clone(), |away| &mean + away);
-            let mut takes = DMatrix::zeros(n_arms, n_moments.max(1));
-            for ((arm, moment, _), part) in parts.iter().zip(drawn.iter()) {
-                let of = |which: &Option<usize>, n: usize| which.map_or(0..n, |one| one..one + 1);
-                for arm in of(arm, n_arms) {
-                    for moment in of(moment, n_moments.max(1)) {
-                        takes[(arm, moment)] += part;
-                    }
-                }
+        let noise = precision.sample(random).recip().sqrt();
+        let mut normal = |deviation: f64| -> f64 {
+            let value: f64 = StandardNormal.sample(random);
+            deviation * value
+        };
+        let variance_of = |lever: usize| EFFECTS[grid[lever]].powi(2);
+        let [of_moment, together] = self.of_moments(grid);
+        let n_moments = self.work.len();
+        let levers = self.levers.iter().enumerate();
+        let mut effects: Vec<Vec<f64>> = levers
+            .map(|(place, lever)| {
+                let deviation = variance_of(place).sqrt();
+                (0..lever.n_arms).map(|_| normal(deviation)).collect()
+            })
+            .collect();
+        let mut moments: Vec<f64> = (0..n_moments).map(|_| normal(of_moment.sqrt())).collect();
+        // Of the one lever where there are moments.
+        let n_cells = self.levers[0].n_arms * n_moments;
+        let mut cells: Vec<f64> = (0..n_cells).map(|_| normal(together.sqrt())).collect();
+        let cell = |row: usize, moment: usize| self.rows[row].arms[0] * n_moments + moment;
+        let step = STEPS[grid[self.levers.len()]];
+        let mut level = normal(LEVEL);
+        let mut blocks: HashMap<usize, f64> = HashMap::new();
+        let lacking = DVector::from_fn(self.rows.len(), |row, _| {
+            let Row { block, arms, .. } = &self.rows[row];
+            level += if row > 0 { normal(step) } else { 0.0 };
+            let of_block = *blocks.entry(*block).or_insert_with(|| normal(BLOCK));
+            let of_arms: f64 = arms
+                .iter()
+                .zip(&effects)
+                .map(|(arm, effects)| effects[*arm])
+                .sum();
+            let at = self.moments[row];
+            let at = at.map_or(0.0, |moment| moments[moment] + cells[cell(row, moment)]);
+            let prior = level + of_block + of_arms + at + normal(self.spread[row].sqrt());
+            self.values[row] - noise * prior
+        });
+        let shares = fit.factor.solve(&lacking);
+        let scaled = |value: &mut f64| *value *= noise;
+        effects.iter_mut().flatten().for_each(scaled);
+        moments.iter_mut().chain(&mut cells).for_each(scaled);
+        for (row, share) in shares.iter().enumerate() {
+            for (lever, arm) in self.rows[row].arms.iter().enumerate() {
+                effects[lever][*arm] += variance_of(lever) * share;
             }
-            let offered = 0..self.levers[lever].n_offered;
-            draws.push(
-                offered
-                    .map(|arm| mean_of_times(takes.row(arm).iter()))
-                    .collect(),
-            );
+            if let Some(moment) = self.moments[row] {
+                moments[moment] += of_moment * share;
+                cells[cell(row, moment)] += together * share;
+            }
         }
+        let levers = self.levers.iter().zip(effects);
+        levers
+            .map(|(lever, effects)| {
+                let takes = |arm: usize| {
+                    let at = |moment: usize| moments[moment] + cells[arm * n_moments + moment];
+                    effects[arm] + mean_of_times((0..n_moments).map(at), &self.work)
+                };
+                (0..lever.n_offered).map(takes).collect()
+            })
+            .collect()
     }
 }
 
-/// The logarithm of the mean of times that are given by their logarithms.
-fn mean_of_times<'a>(logs: impl ExactSizeIterator<Item = &'a f64> + Clone) -> f64 {
-    let n = logs.len() as f64;
-    let most = logs.clone().copied().fold(f64::NEG_INFINITY, f64::max);
-    most + (logs.map(|log| (log - most).exp()).sum::<f64>() / n).ln()
+/// The logarithm of the mean of times that are given by their logarithms; 0 without any.
+fn mean_of_times(logs: impl Iterator<Item = f64> + Clone, weights: &[f64]) -> f64 {
+    if weights.is_empty() {
+        return 0.0;
+    }
+    let most = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = logs
+        .zip(weights)
+        .map(|(log, weight)| weight * (log - most).exp())
+        .sum();
+    most + (sum / weights.iter().sum::<f64>()).ln()
 }
 
-/// The moments that rows with different arms have in common.
-fn moments(levers: &[Lever], rows: &[Row]) -> Vec<Moment> {
-    let n_arms = levers.iter().map(|lever| lever.n_arms).max().unwrap_or(1);
-    let mut moments = Vec::new();
-    for (place, row) in rows.iter().enumerate().rev() {
-        let differs = |other: &Row| other.moment == row.moment && other.arms != row.arms;
-        let moment = row
-            .moment
-            .filter(|moment| !moments.contains(moment) && rows[..place].iter().any(differs));
-        moments.extend(moment);
-    }
-    moments.truncate((CELLS_MAX / n_arms).max(1));
-    moments
+/// The moments that rows with different arms of the one lever have in common: how much work there is at each, and by row
+/// its place among them.
+fn moments(levers: &[Lever], rows: &[Row]) -> (Vec<f64>, Vec<Option<usize>>) {
+    let mut known: Vec<(Moment, Vec<f64>)> = Vec::new();
+    let differs = |one: &Row| {
+        let other = |other: &Row| other.moment == one.moment && other.arms != one.arms;
+        levers.len() == 1 && rows.iter().any(other)
+    };
+    let place = |row: &Row| {
+        let moment = row.moment.filter(|_| differs(row))?;
+        let place = known.iter().position(|(one, _)| *one == moment);
+        let place = place.unwrap_or_else(|| {
+            known.push((moment, Vec::new()));
+            known.len() - 1
+        });
+        known[place].1.push(row.work);
+        Some(place)
+    };
+    let places = rows.iter().map(place).collect();
+    let mean = |(_, work): &(Moment, Vec<f64>)| work.iter().sum::<f64>() / work.len() as f64;
+    (known.iter().map(mean).collect(), places)
 }

@@ -3,7 +3,7 @@
 //! `cargo test --release -p colltune-models --test claims levers -- --nocapture` prints the figures.
 
 use colltune_models::levers::{
-    Epochs, Lever, LeverJudged, Moment, Row, drawn, first_shares, judge, rows_of_epochs,
+    Epoch, Epochs, Lever, LeverJudged, Row, drawn, first_shares, judge, rows_of_epochs,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -120,13 +120,22 @@ fn tuned(machine: &Machine, epochs: usize, seed: u64) -> (LeverJudged, usize) {
                 block: usize::from(job > 0),
                 arms: vec![arm],
                 moment: None,
+                work: 1.0,
                 log_time,
             })),
             _ => {
                 runs.push(Epochs {
                     way: 0,
-                    first: Moment::default(),
-                    epochs: told,
+                    arguments: 0,
+                    epochs: (0..)
+                        .zip(told)
+                        .map(|(number, (arm, log_time))| Epoch {
+                            number,
+                            arm,
+                            work: 1.0,
+                            log_time,
+                        })
+                        .collect(),
                 });
                 rows = rows_of_epochs(&runs);
             }
@@ -219,6 +228,7 @@ fn levers_are_learned_together_and_a_wild_job_and_another_way_of_timing_change_n
             block,
             arms,
             moment: None,
+            work: 1.0,
         }
     };
     let rows: Vec<Row> = (0..24).map(|job| row(job, &mut random)).collect();
@@ -246,6 +256,7 @@ fn each_arm_has_its_turn_what_is_not_offered_is_never_drawn_and_what_was_chosen_
         block: 0,
         arms: vec![arm],
         moment: None,
+        work: 1.0,
         log_time,
     };
     let two = [row(0, 0.0), row(3, -1.0)];
@@ -286,4 +297,54 @@ fn what_is_expected_weighs_the_first_draws_and_rules_no_arm_out() {
         "an eighth of them whatever is expected: {shares:?}"
     );
     assert_eq!(first_shares(&[3.0; 4]), [0.25; 4]);
+}
+
+/// Contiguous blocks of a mesh that moves: as fast as others but for a few epochs.
+#[test]
+fn an_arm_that_is_slow_at_three_moments_of_twelve_is_known_to_be_slow() {
+    let slow = |arm: usize, epoch: usize| match (arm, epoch) {
+        (0, 3) => 1.14,
+        (0, 4) => 1.2,
+        (0, 5) => 1.24,
+        _ => 1.0,
+    };
+    let truth = (0..EPOCHS).map(|epoch| slow(0, epoch)).sum::<f64>() / EPOCHS as f64;
+    let lever = Lever {
+        n_arms: 3,
+        n_offered: 3,
+        before: None,
+    };
+    let seeds = 60;
+    let (mut left, mut covered) = (0, 0);
+    for seed in 0..seeds {
+        let mut random = StdRng::seed_from_u64(seed);
+        let (mut runs, mut judged) = (Vec::new(), judge(&[lever], &[], seed).remove(0));
+        for _ in 0..JOBS {
+            let epoch = |number: usize| {
+                let arm = drawn(&judged.shares_of_epochs(), random.random());
+                let noise: f64 = StandardNormal.sample(&mut random);
+                Epoch {
+                    number,
+                    arm,
+                    work: 1.0,
+                    log_time: slow(arm, number).ln() + 0.01 * noise,
+                }
+            };
+            runs.push(Epochs {
+                way: 0,
+                arguments: 0,
+                epochs: (0..EPOCHS).map(epoch).collect(),
+            });
+            judged = judge(&[lever], &rows_of_epochs(&runs), seed).remove(0);
+        }
+        left += usize::from(judged.best != 0);
+        let gain = judged.contrasts[1];
+        covered += usize::from(gain.lo <= truth && truth <= gain.hi);
+    }
+    println!(
+        "an arm that is slow at 3 of {EPOCHS} moments, {truth:.3} times in all: another one is chosen in {left} of {seeds} \
+         seeds, the interval holds the truth in {covered}"
+    );
+    assert!(left * 100 >= 95 * seeds as usize, "{left}");
+    assert!(covered * 100 >= 80 * seeds as usize, "{covered}");
 }

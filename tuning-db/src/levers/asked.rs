@@ -6,7 +6,9 @@ use colltune_core::account::JobSummary;
 use colltune_core::levers::asked::Asked;
 use colltune_core::levers::learned::{LearnedArm, LearnedLever};
 use colltune_core::request::Mode;
-use colltune_models::levers::{Epochs, Lever, LeverJudged, Moment, Row, judge, rows_of_epochs};
+use colltune_models::levers::{
+    Epoch, Epochs, Lever, LeverJudged, ROWS_MAX, Row, judge, rows_of_epochs,
+};
 
 use super::expected::or_expected;
 use super::file::{Key, key_of, measured, read, write_down};
@@ -15,9 +17,8 @@ use crate::database::{Database, DbError};
 use crate::dropped::Dropped;
 use crate::runs;
 
-/// So many epochs are learned from, shared out among the runs, but at least so many of each.
-const EPOCHS: usize = 96;
-const OF_RUN_LEAST: usize = 8;
+/// The epochs that are learned from are of so many runs at most.
+const RUNS_MAX: usize = 16;
 /// The same evidence gives the same answer.
 const SEED: u64 = 1;
 
@@ -117,30 +118,34 @@ fn learned_of(
     })
 }
 
-/// The names of the arms, those that are offered first, and a row for each epoch of the runs that drew arms; of all runs
-/// where none did. Runs that exploit have one arm but for the checks of it: the newest of them would leave no room for
-/// what tells arms apart.
+/// The names of the arms, those that are offered first, and rows of the newest runs that drew arms; of all runs where none
+/// did. Runs that exploit have one arm but for the checks of it: the newest of them would leave no room for what tells arms
+/// apart. Of runs with many epochs each so-many-th is taken, the same ones of all: the whole of a run counts, and runs share
+/// moments.
 fn rows(asked: &[(&JobSummary, &Asked)], offered: &[String]) -> (Vec<String>, Vec<Row>) {
     let draws = |(run, _): &&(&JobSummary, &Asked)| run.mode == Mode::Explore.name();
     let drew = asked.iter().any(|one| draws(&one));
     let told: Vec<_> = asked.iter().filter(|one| !drew || draws(one)).collect();
-    let of_run = OF_RUN_LEAST.max(EPOCHS / told.len().max(1));
+    let told = &told[told.len().saturating_sub(RUNS_MAX)..];
+    let all: usize = told.iter().map(|(_, asked)| asked.epochs.len()).sum();
+    let every = all.div_ceil(ROWS_MAX).max(1);
     let (mut names, mut ways, mut arguments) = (offered.to_vec(), Vec::new(), Vec::new());
-    let runs = told.into_iter().map(|(run, asked)| {
-        let skipped = asked.epochs.len().saturating_sub(of_run);
+    let runs = told.iter().map(|(run, asked)| {
         let before = (asked.all as usize).saturating_sub(asked.epochs.len());
-        let told = asked.epochs.iter().skip(skipped).filter_map(|epoch| {
+        let epochs = (before..).zip(&asked.epochs);
+        let told = epochs.filter_map(|(number, epoch)| {
             let name = asked.arms.get(usize::from(epoch.arm))?;
-            let log_time = epoch.seconds.ln() - epoch.work.ln();
-            Some((place(&mut names, name.clone()), log_time))
+            number.is_multiple_of(every).then(|| Epoch {
+                number,
+                arm: place(&mut names, name.clone()),
+                work: epoch.work,
+                log_time: epoch.seconds.ln() - epoch.work.ln(),
+            })
         });
         Epochs {
             epochs: told.collect(),
+            arguments: place(&mut arguments, run.arguments_hash.clone()),
             way: place(&mut ways, run.mode.clone()),
-            first: Moment {
-                arguments: place(&mut arguments, run.arguments_hash.clone()),
-                epoch: before + skipped,
-            },
         }
     });
     let runs: Vec<Epochs> = runs.collect();
