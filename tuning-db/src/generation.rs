@@ -16,6 +16,7 @@ use colltune_core::model::{CellModel, Model};
 use colltune_core::prior::simulated::Simulated;
 use colltune_core::settings::Settings;
 use colltune_core::space::{Block, Cell, Range, Space};
+use colltune_core::variant::DEFAULT;
 use colltune_files::{MODEL_BYTES_MAX, SETTINGS_BYTES_MAX, read_text};
 use colltune_models::statistics::{CellStatistics, VariantStatistics};
 use colltune_models::{Control, Learned};
@@ -284,7 +285,7 @@ impl Generation {
         let model_path = folder.join("probabilities.json");
         let model = Model::from_json(&text("probabilities.json")?, library)
             .map_err(|error| problem(&model_path, error.to_string()))?;
-        let cells: CellsFile = serde_json::from_str(&text("cells.json")?)
+        let mut cells: CellsFile = serde_json::from_str(&text("cells.json")?)
             .map_err(|error| problem(&folder.join("cells.json"), error.to_string()))?;
         let meta: Meta = serde_json::from_str(&text("meta.json")?)
             .map_err(|error| problem(&folder.join("meta.json"), error.to_string()))?;
@@ -295,6 +296,17 @@ impl Generation {
                     format!("its layout has version {schema}, this colltune reads {SCHEMA}"),
                 ));
             }
+        }
+        // What is gone since the training is told as what runs in its place.
+        for cell in &mut cells.cells {
+            let is_gone = || catalogue::find(library, cell.cell.collective, &cell.best).is_none();
+            if catalogue::is_default(&cell.best) || !is_gone() {
+                continue;
+            }
+            let runs = model.cells.iter().find(|one| one.cell == cell.cell);
+            let (best, gain) = runs.map_or((DEFAULT, 1.0), |one| (one.best.as_str(), one.gain));
+            cell.best = best.to_owned();
+            (cell.gain, cell.gain_lo, cell.gain_hi) = (gain, gain, gain);
         }
         let space = Space {
             blocks: cells.space.into_iter().map(Block::from).collect(),

@@ -276,7 +276,7 @@ impl Model {
         let reached = |cell: &UnreadCell<'_>| is_reached(cell.nodes, cell.ppn, nodes, ppn);
         let cells = unread.cells.into_iter().filter(reached);
         let cells: Result<_, _> = cells.map(UnreadCell::read).collect();
-        let model = Model {
+        let mut model = Model {
             schema: unread.schema,
             library: unread.library,
             machine: unread.machine,
@@ -284,7 +284,13 @@ impl Model {
             learner: unread.learner,
             cells: cells.map_err(no_layout)?,
         };
-        model.check(library)?;
+        let known = known(library);
+        model.check_against(library, &known)?;
+        for entry in &mut model.cells {
+            if !known[entry.cell.collective.index()].contains(&entry.best) {
+                entry.best_is_gone();
+            }
+        }
         Ok(model)
     }
 
@@ -307,6 +313,10 @@ impl Model {
     /// Errors: `Schema` and `Library` for another version or library, `Cell` for other unknown
     /// variants and for probabilities that are none or do not sum to 1.
     pub fn check(&self, library: Library) -> Result<(), ModelError> {
+        self.check_against(library, &known(library))
+    }
+
+    fn check_against(&self, library: Library, known: &Known) -> Result<(), ModelError> {
         if self.schema != SCHEMA {
             return Err(ModelError::Schema(self.schema));
         }
@@ -316,15 +326,9 @@ impl Model {
                 job: library.to_string(),
             });
         }
-        let names = Collective::ALL.map(|collective| {
-            catalogue::variants(library, collective)
-                .iter()
-                .map(|variant| variant.name.to_string())
-                .collect()
-        });
         for entry in &self.cells {
             entry
-                .check(&names[entry.cell.collective.index()])
+                .check(&known[entry.cell.collective.index()])
                 .map_err(|problem| ModelError::Cell {
                     cell: entry.cell.to_string(),
                     problem,
@@ -337,9 +341,13 @@ impl Model {
 impl CellModel {
     fn confine_to_tables(&mut self) {
         let family = |name: &str| name.parse::<VariantName>().map(|name| name.family);
-        if matches!(family(&self.best), Ok(Family::Default | Family::Native)) {
-            return;
+        if !matches!(family(&self.best), Ok(Family::Default | Family::Native)) {
+            self.best_is_gone();
         }
+    }
+
+    /// Runs the best algorithm of the library's own, or its default.
+    fn best_is_gone(&mut self) {
         let native = self.native.take().unwrap_or_else(|| Native {
             name: DEFAULT.to_owned(),
             gain: no_gain(),
@@ -383,6 +391,19 @@ impl CellModel {
 /// sum of the contrasts' variances least. Source: Dunnett, J. Am. Stat. Assoc. 50, 1955.
 pub fn default_share(others: f64) -> f64 {
     1.0 / (1.0 + others.sqrt())
+}
+
+/// The names of a library's variants, by collective.
+type Known = [BTreeSet<String>; Collective::ALL.len()];
+
+fn known(library: Library) -> Known {
+    Collective::ALL.map(|collective| {
+        let variants = catalogue::variants(library, collective);
+        variants
+            .iter()
+            .map(|variant| variant.name.to_string())
+            .collect()
+    })
 }
 
 /// Whether a name is that of a variant of our own, which a version of colltune may have or not.
@@ -491,7 +512,10 @@ mod tests {
             (entry.best, entry.gain) = (gone.to_owned(), 2.0);
             entry.variants[1].name = gone.to_owned();
             let read = Model::from_json(&model.to_json(), LIBRARY);
-            assert_eq!(read.as_ref(), Ok(&model));
+            let mut runs = model.clone();
+            runs.cells[place].best_is_gone();
+            assert_eq!(runs.cells[place].best, DEFAULT);
+            assert_eq!(read, Ok(runs));
         }
         for wrong in ["native:gone", "p2p:Gone", "p2p:gone:depth=2", "gone"] {
             for spoil in [
