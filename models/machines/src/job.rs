@@ -297,8 +297,21 @@ mod tests {
         // One call in three is sampled, the others are warm-up calls.
         let per_cell = one.samples.len() as f64 / site.cells.len() as f64;
         assert!((10.0..40.0).contains(&per_cell), "{per_cell}");
-        let spent: f64 = one.accounts.iter().map(|account| account.spent_ns).sum();
-        let default: f64 = one.accounts.iter().map(|account| account.default_ns).sum();
+        let (mut spent, mut default) = (0.0, 0.0);
+        for seed in 0..8 {
+            let site = Site::new(Recipe::usual(0.05), seed);
+            let job = play(&site, &model, Mode::Explore, 7);
+            spent += job
+                .accounts
+                .iter()
+                .map(|account| account.spent_ns)
+                .sum::<f64>();
+            default += job
+                .accounts
+                .iter()
+                .map(|account| account.default_ns)
+                .sum::<f64>();
+        }
         assert!(spent > default, "exploring costs");
         let off = play(&site, &model, Mode::Exploit, 7);
         assert!(off.samples.is_empty());

@@ -303,10 +303,7 @@ mod tests {
                 .iter()
                 .zip(undrawn)
                 .filter(|(variant, undrawn)| variant.own.is_some() && undrawn.is_none());
-            let algorithms = variants.iter().filter(|variant| variant.own.is_some());
-            let algorithms: std::collections::BTreeSet<_> =
-                algorithms.map(|variant| &variant.name.algorithm).collect();
-            assert!(own.count() >= algorithms.len().min(2), "{cell}");
+            assert!(own.count() > 0, "{cell}");
         }
     }
 }
