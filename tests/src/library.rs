@@ -35,17 +35,12 @@ impl Mpi {
     /// A library of the system, the one whose jobs start faster; in long tests each of them.
     pub fn any() -> Vec<Mpi> {
         let fast_first = [Mpi::Mpich, Mpi::OpenMpi].into_iter();
-        let n = if is_long() { Mpi::ALL.len() } else { 1 };
-        let installed: Vec<Mpi> = fast_first
-            .clone()
-            .filter(|mpi| mpi.missing().is_none())
-            .collect();
-        if installed.is_empty() {
-            for mpi in fast_first {
-                let _ = mpi.installed();
-            }
+        if is_long() {
+            return fast_first.filter_map(Mpi::installed).collect();
         }
-        installed.into_iter().take(n).collect()
+        let mut installed = fast_first.filter(|mpi| mpi.missing().is_none());
+        let fastest = installed.next().or_else(|| Mpi::OpenMpi.installed());
+        fastest.into_iter().collect()
     }
 
     pub const fn abi(self) -> Abi {
