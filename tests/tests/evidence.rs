@@ -65,8 +65,8 @@ fn verdicts_on_the_page_are_those_of_the_studies_json_and_of_real_jobs() {
         file
     };
     let measured = written("ompicolltune.json", MEASURED);
-    let first = written("first.json", &validated("V1", 5));
-    let second = written("second.json", &validated("V2", 5));
+    let first = written("first.json", &validated("V1", 6));
+    let second = written("second.json", &validated("V2", 6));
     let output = bench(&[
         "evidence",
         "--quick",

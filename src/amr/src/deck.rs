@@ -16,7 +16,7 @@
 //! `--deck FILE` puts the deck's options before those of the command line, which therefore win; its objects come in
 //! addition. A name without a dot or slash is one of the decks that the program carries ([`BUILT_IN`]).
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use serde::Deserialize;
 use toml::Value;
 
@@ -79,6 +79,15 @@ pub fn arguments(text: &str, file: &str) -> Result<Vec<String>, String> {
         words.extend(object.numbers().map(|number| number.to_string()));
     }
     let line = std::iter::once("colltune-amr").chain(words.iter().map(String::as_str));
+    let wrong = deck.options.iter().find(|(key, value)| {
+        let is_flag = |one: &clap::Arg| {
+            one.get_long() == Some(key.as_str()) && !one.get_action().takes_values()
+        };
+        **value == Value::Boolean(false) && !Options::command().get_arguments().any(is_flag)
+    });
+    if let Some((key, _)) = wrong {
+        return Err(refused(format!("{key} is no flag that can be false")));
+    }
     Options::try_parse_from(line).map_err(|error| refused(error.to_string()))?;
     Ok(words)
 }
