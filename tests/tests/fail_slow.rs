@@ -229,7 +229,11 @@ fn latecomers(mpi: Mpi, cluster: &Cluster, slow: usize, factor: f64) -> Vec<Stri
 fn a_link_that_is_slower_than_its_peers_is_named() {
     let Some(cluster) = cluster() else { return };
     // Of even links nothing can be asked on a busy machine.
-    let cases = if is_long() { &[None, Some(2)][..] } else { &[Some(2)] };
+    let cases = if is_long() {
+        &[None, Some(2)][..]
+    } else {
+        &[Some(2)]
+    };
     for &slow in cases {
         if let Some(node) = slow {
             let words = "tc qdisc replace dev eth0 root tbf rate 20mbit burst 64k latency 200ms";
