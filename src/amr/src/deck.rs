@@ -206,6 +206,7 @@ mod tests {
             &["unexpected argument '--num_refien'", known],
         );
         says("hilbert = 1", &["unexpected value '1' for '--hilbert'"]);
+        says("nx = false", &["nx is no flag"]);
         says("nx = true", &["a value is required for '--nx <NX>'"]);
         says("nx = 2.5", &["invalid value '2.5' for '--nx <NX>'"]);
         says("telemetry_rounds = true", &["--telemetry <FOLDER>"]);

@@ -244,11 +244,8 @@ impl Session {
         let nothing = nothing_to_gain(&self.db, &report.libraries)?;
         self.kept.state.open_batch().choices = Some(choices);
         self.save()?;
-        if self.kept.state.is_stable() && !self.levers_are_settled() {
-            if self.told.insert(words::LEVERS_GO_ON.to_owned()) {
-                progress::tell(words::LEVERS_GO_ON);
-            }
-        } else if let Some(sentence) = words::learned(&self.kept.state) {
+        let sentence = words::learned(&self.kept.state, self.levers_are_settled());
+        if let Some(sentence) = sentence.filter(|one| self.told.insert(one.clone())) {
             progress::tell(&sentence);
         }
         let Some(why) = nothing else {

@@ -23,8 +23,11 @@ pub fn place(state: &State) -> String {
 }
 
 /// What a training found, where that is news.
-pub fn learned(state: &State) -> Option<String> {
+pub fn learned(state: &State, levers_are_settled: bool) -> Option<String> {
     let (n_jobs, changed) = (state.n_learned(), state.n_changed());
+    if state.is_stable() && !levers_are_settled && n_jobs < JOBS_MAX {
+        return Some(LEVERS_GO_ON.to_owned());
+    }
     let after = match n_jobs {
         1 => "After 1 job that tried variants".to_owned(),
         _ => format!("After {n_jobs} jobs that tried variants"),
@@ -53,7 +56,7 @@ pub fn learned(state: &State) -> Option<String> {
 }
 
 /// What comes where collectives are settled and levers are not.
-pub const LEVERS_GO_ON: &str = "What collectives run is stable; which arms are fastest is not known yet, so jobs go on to draw them.";
+const LEVERS_GO_ON: &str = "What collectives run is stable; which arms are fastest is not known yet, so jobs go on to draw them.";
 
 fn chosen(state: &State) -> String {
     let choices = state.choices();
