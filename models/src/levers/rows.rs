@@ -115,3 +115,35 @@ pub fn drawn(weights: &[f64], at: f64) -> usize {
         .position(falls)
         .map_or(last, |place| place.min(last))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_with_one_arm_is_one_row_of_its_time_for_its_work() {
+        let epoch = |number: usize, work: f64, seconds: f64| Epoch {
+            number,
+            arm: 1,
+            work,
+            log_time: (seconds / work).ln(),
+        };
+        let run = |epochs| Epochs {
+            way: 0,
+            arguments: 0,
+            epochs,
+        };
+        // Ten times the work takes twenty times as long; a checkpoint counts no more than that.
+        let mut epochs: Vec<Epoch> = (0..9).map(|number| epoch(number, 1.0, 1.0)).collect();
+        epochs.extend([
+            epoch(9, 10.0, 20.0),
+            epoch(10, 10.0, 20.0),
+            epoch(11, 1.0, 50.0),
+        ]);
+        let rows = rows_of_epochs(&[run(epochs), run(Vec::new())]);
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].arms.clone(), rows[0].moment), (vec![1], None));
+        let expected = (9.0 + 20.0 + 20.0 + 2.0) / 30.0_f64;
+        assert!((rows[0].log_time - expected.ln()).abs() < 1e-12, "{rows:?}");
+    }
+}
