@@ -226,6 +226,34 @@ mod tests {
         learned(db, &mut Vec::new())
     }
 
+    /// The first arm is as fast as the second but for the first third of each run.
+    #[test]
+    fn what_happens_early_in_long_runs_counts() {
+        let (_folder, db) = database(0, 0, 1.0);
+        for run in 0..10 {
+            let mut told = run_of(run, 60, 3.0, "explore", |number| (run * 5 + number) % 3);
+            for (number, epoch) in told.asked[0].epochs.iter_mut().enumerate() {
+                // That of `run_of` repeats itself.
+                let mixed =
+                    (u64::from(run) * 60 + number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40;
+                epoch.seconds *= 1.0 + 0.06 * mixed as f64 / 2f64.powi(24);
+                if epoch.arm == 0 {
+                    epoch.seconds *= if number < 20 { 1.3 } else { 1.0 } / 1.5;
+                }
+            }
+            leave(&db, &told);
+        }
+        let learned = &trained(&db)[0];
+        assert_eq!(learned.best, "b", "{learned:?}");
+        // Weighed by work, of which there is least at first.
+        let [gain, low, high] = learned.arms[1].gain;
+        assert!(
+            (1.03..1.07).contains(&gain) && low < 1.047 && 1.047 < high,
+            "{gain} {low} {high}"
+        );
+    }
+
     #[test]
     fn what_epochs_tell_is_learned_whatever_their_runs_were_like_and_is_in_force_for_jobs() {
         let (_folder, db) = database(6, 12, 1.3);
