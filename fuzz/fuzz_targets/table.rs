@@ -1,7 +1,7 @@
 //! Tables of cells as rank 0 hands them out: what is decoded is encoded as it was.
 //!
-//! Nobody but rank 0 of the same job writes them, so ranks decode them without a limit; here a length that is none would
-//! end the process.
+//! Only rank 0 of the same job writes them, so ranks decode them without a limit; here an invalid length would end
+//! the process.
 #![no_main]
 
 use colltune_core::decide::table::CellTable;

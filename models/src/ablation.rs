@@ -16,7 +16,7 @@ pub enum Mechanism {
     StudentInflation,
     /// The noise of a shift corrects the time.
     ControlVariate,
-    /// Rates of stalls and who provokes them are told apart in turns.
+    /// Rates of stalls and which variants provoke them are estimated in turns.
     StallRounds,
     /// Runs before a break count less.
     Breaks,

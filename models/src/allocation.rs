@@ -1,9 +1,9 @@
 //! The probabilities with which sampled calls draw the variants: top-two Thompson sampling.
 //!
-//! Of each posterior draw the cheapest variant gets a half, the second the other: what may be the best, and what the
-//! best has to be told from, is measured, and what is dominated is not. Draws have a seed, so the same evidence
-//! gives the same probabilities. Exploring ends where nothing worth the trouble is left to gain.
-//! Source: Russo, COLT 2016; the second of the same draw stands in for drawing again.
+//! Of each posterior draw the cheapest variant gets a half, the second the other. So variants that may be the best
+//! are measured, and their closest rivals; dominated ones are not. Draws have a seed, so the same evidence gives the
+//! same probabilities. Exploring ends where nothing worth the trouble is left to gain. Source: Russo, COLT 2016; the
+//! second of the same draw stands in for drawing again.
 
 use std::collections::BTreeSet;
 

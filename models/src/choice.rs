@@ -1,4 +1,4 @@
-//! Which variants may stand in for the default, and which one does: one rule, told with its reason.
+//! Which variants may stand in for the default, and which one does: one rule, given with its reason.
 //!
 //! A variant replaces the default where two things hold. First, its posterior says that its mean cost, stalls and
 //! shifts included, is below 0.99 of the default's with 95 % at the least. This limit is raised, up to 99 %, until 1 % of all
@@ -7,14 +7,14 @@
 //! wrong, and the limit is 99 %. Second, its own data support that: its Bayes factor, of what other cells
 //! lead one to expect against the best of all values that are no gain, exceeds the number of variants for each that
 //! does so. As if variants that gain were as rare as those that are found, the factor then makes a gain likelier than
-//! none. This guarantees nothing by itself (as the e-BH procedure it bounds the false discovery rate by 1); it keeps out
-//! what is likely by a prior that few runs have told. Without it up to a quarter of the cells in which all variants are
-//! equal lose their default, and a hundred times the factor loses 2 % of the time in ten jobs (bench `learner`, group
+//! none. This guarantees nothing by itself (as the e-BH procedure it bounds the false discovery rate by 1); it keeps
+//! out what is likely by a prior of few runs. Without it up to a quarter of the cells in which all variants are equal
+//! lose their default. A hundred times the factor loses 2 % of the time in ten jobs (bench `learner`, group
 //! `ablation`). What was not measured has no factor.
 //!
 //! The mean is over what is chosen. Where that is none of the library's own algorithms an export takes the best of
-//! those that replace the default, too, over which nobody takes a mean: each of them is wrong with 1 % at the most.
-//! The chance that a reason tells is that of a gain of 1 % or more, also for what stays.
+//! those that replace the default, too, which are in no mean: each of them is wrong with 1 % at the most. The chance
+//! that a reason tells is that of a gain of 1 % or more, also for what stays.
 
 use std::collections::BTreeSet;
 

@@ -66,8 +66,8 @@ struct Pair {
     reference: Sums,
 }
 
-/// Judges a target beside a reference. Both say with which probability they would have run the variant of a trial in its
-/// place; where these differ from run to run, as when each is judged by runs that it has not learned from, so they may.
+/// Judges a target beside a reference. Both say with which probability they would have run the variant of a trial in
+/// its place. These may differ from run to run, as when each is judged by runs that it has not learned from.
 pub fn evaluate(
     trials: &[Trial],
     target: impl Fn(&Trial) -> f64,

@@ -41,7 +41,7 @@ pub struct Call {
     pub shape: Shape,
     /// Place in the catalogue of the collective; 0 is `default`.
     pub variant: u16,
-    /// With which it was drawn; 0 where nobody knows that.
+    /// With which it was drawn; 0 where that is unknown.
     pub probability: f64,
     /// What else all ranks know of it, a bit each: some variants apply to no call of some classes.
     pub class: u8,
@@ -50,10 +50,10 @@ pub struct Call {
     /// Mean over the ranks of the time inside the call.
     pub time_ns: f64,
     /// Mean over the ranks of the time from the end of the call to the rank's next tuned call: what the variant
-    /// shifts into what follows is in there, with what the program computes. `None` where nobody knows it.
+    /// shifts into what follows is in there, with what the program computes. `None` where it is unknown.
     pub shift_ns: Option<f64>,
     /// Mean over the ranks of the time in that next call: there those wait that left early, if it waits for the last
-    /// rank. `None` where nobody knows it.
+    /// rank. `None` where it is unknown.
     pub after_ns: Option<f64>,
     /// From the last arrival to the last departure where the ranks share a clock, else the shortest time of any
     /// rank: the part of `time_ns` that is not waiting for late ranks is hardly more.
@@ -92,7 +92,7 @@ pub struct Evidence {
     /// Of both together, call by call: their covariance follows.
     pub total: Moments,
     /// Of what ranks spent in the next collective, less what they do there behind a typical call; and of all three
-    /// together. Of no call where nobody knows it, as in what earlier versions reduced.
+    /// together. Of no call where it is unknown, as in what earlier versions reduced.
     pub after: Moments,
     pub whole: Moments,
     /// Calls that took many times the typical time, and how much longer than the others in sum.

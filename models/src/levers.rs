@@ -2,11 +2,12 @@
 //!
 //! A row is one run, or one part of a run, with the arm of each lever. The logarithm of its time is taken to be a sum: a
 //! level, an effect of each lever's arm, one of the row's block, one of its moment, one of arm and moment together, a random
-//! walk for what the machine does meanwhile, and noise. Rows of a block share what is no lever's: how a time was taken,
-//! whether collectives were explored, or one run. Rows of a moment are as far into runs with the same arguments: the work of
-//! a mesh that moves is as uneven in each, and an arm that is no worse at most moments may be much worse at a few. What an
-//! arm takes is the mean over all moments. How large the effects are beside the noise, none included, and how far the walk
-//! goes is sampled with the rest (Gibbs sampling over a grid), the noise is integrated; a wild row weighs less (Student's t).
+//! walk for what the machine does meanwhile, and noise. Rows of a block share what no lever changes: how a time was
+//! taken, whether collectives were explored, or one run. Rows of a moment are as far into runs with the same
+//! arguments: the work of a mesh that moves is as uneven in each, and an arm that is no worse at most moments may be
+//! much worse at a few. What an arm takes is the mean over all moments. The size of the effects beside the noise, none
+//! included, and how far the walk goes are sampled with the rest (Gibbs sampling over a grid). The noise is integrated;
+//! a wild row weighs less (Student's t).
 //!
 //! The first arm stays chosen unless another one is faster by 1 % with 97 %. The next draw is the calls' own
 //! ([`crate::allocation`]), after every arm had its turn.
@@ -43,7 +44,7 @@ const EXPECTED_ERROR: f64 = 0.12;
 const UNEXPECTED: f64 = 0.5;
 
 /// The probabilities of the first draws where times of the arms are expected: the more an arm may be as fast as the
-/// fastest, given what such times are off by, the more it is drawn. None is ruled out.
+/// fastest, given what such times are off by, the more it is drawn. All can be drawn.
 pub fn first_shares(expected_s: &[f64]) -> Vec<f64> {
     let least = expected_s.iter().copied().fold(f64::INFINITY, f64::min);
     // The error of a ratio has twice the variance of a time's.
@@ -78,7 +79,7 @@ impl LeverJudged {
         let Some(largest) = largest.filter(|&arm| self.shares[arm] > most) else {
             return self.shares.clone();
         };
-        // The rest goes to what it is to be told from: the best arm, or if it is that all others.
+        // The rest goes to its rivals: the best arm, or if it is the best, all others.
         let rest = 1.0 - most;
         let others = (self.shares.len() - 1) as f64;
         let share = |arm: usize| match (arm == largest, self.best == largest) {

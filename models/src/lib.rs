@@ -1,10 +1,11 @@
 //! From recorded calls to the choice of variants, in five stages.
 //!
-//! Modules stand in the order of the data: calls become [`evidence`], of which [`thinning`] says what is kept; all of it
-//! together becomes a [`belief`] of what each variant costs, with what other cells [`predict`]; the [`choice`] says what
-//! replaces the default; the [`allocation`] says what the next sampled calls draw, [`promise`] whether they are worth it,
-//! by where programs have [`spent`] their time; [`watching`] discounts what has changed since. [`levers`] are a program's own choices, learned from whole runs. [`learn()`] is the whole
-//! way, [`statistics`] what it tells people and exports.
+//! Modules stand in the order of the data: calls become [`evidence`], of which [`thinning`] says what is kept. All of
+//! it together becomes a [`belief`] of what each variant costs, with what other cells [`predict`]. The [`choice`]
+//! says what replaces the default, and the [`allocation`] what the next sampled calls draw. [`promise`] says whether
+//! they are worth it, by where programs have [`spent`] their time; [`watching`] discounts what has changed since.
+//! [`levers`] are a program's own choices, learned from whole runs. [`learn()`] is the whole way, [`statistics`] what
+//! it tells people and exports.
 #![forbid(unsafe_code)]
 
 pub mod ablation;

@@ -57,7 +57,7 @@ impl Contestant {
 /// One cell of a program.
 #[derive(Clone, Debug)]
 pub struct Prospect {
-    /// Its share of the program's time, and the part of that which is no waiting.
+    /// Its share of the program's time, and the part of that without waiting.
     pub share: f64,
     pub work: f64,
     pub contestants: Vec<Contestant>,
@@ -235,7 +235,7 @@ impl Chain<'_> {
         }
     }
 
-    /// What a variant gains, as a share of the default's time; no more than what is not waiting.
+    /// What a variant gains, as a share of the default's time; at most the part without waiting.
     fn gain(&self, place: usize) -> f64 {
         let one = self.prospect.contestants[place];
         (1.0 - self.truths[place].exp() - one.stalls).min(self.prospect.work)

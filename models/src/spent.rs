@@ -97,8 +97,8 @@ mod tests {
     fn what_was_sampled_thinly_counts_by_the_calls_that_there_were() {
         let rows = [row(8, 1000), row(12, 1000), row(1 << 20, 100)];
         let (unaccounted, unrecorded) = (row(1024, 10), row(1 << 14, 10));
-        // 10 s of a million calls; of calls that all were recorded half, on two communicators side by side; and what nobody
-        // recorded.
+        // 10 s of a million calls; of calls that all were recorded half, on two communicators side by side; and of
+        // calls that were not recorded.
         let accounted = [
             (Collective::Allreduce, 4, 10.0),
             (Collective::Allreduce, 1 << 20, 0.5e-3),

@@ -43,7 +43,7 @@ pub struct Watched {
     pub drift: f64,
     /// The first run behind the last shift.
     pub changed: Option<u32>,
-    /// What runs still say of variants, by both; 1 for what is not in it.
+    /// What runs still say of variants, by both; 1 for missing ones.
     pub weights: BTreeMap<(u32, u16), f64>,
 }
 

@@ -1,9 +1,9 @@
 //! What the application passed, what all ranks know of it, and the one [`View`] that this rank makes of it: units,
 //! lengths, buffers.
 //!
-//! Here alone MPI's rules about arguments are known: what all ranks know of a call ([`shared`]), which arguments every
-//! library refuses ([`refusal`]), and how each collective's arguments become a view, those that [`reducing`] combines
-//! and those that [`moving`] moves, over [`memory`] of the application and its [`lists`] of counts.
+//! Here alone MPI's rules about arguments are known: what all ranks know of a call ([`shared`]), and which arguments
+//! every library refuses ([`refusal`]). Each collective's arguments become a view of the application's [`memory`] and
+//! its [`lists`] of counts, in [`reducing`] for those that combine and in [`moving`] for those that move.
 
 mod side;
 pub use side::{Side, Typed};

@@ -7,8 +7,8 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-/// Takes them out of this process's page table. They stay in memory, and what is needed again is found there. Lost are
-/// breakpoints that somebody has set in our code before.
+/// Takes them out of this process's page table. They stay in memory, and what is needed again is found there.
+/// Breakpoints that a debugger has set in our code are lost.
 pub fn let_go() {
     // SAFETY: the callback has the right signature and keeps nothing that it is given.
     unsafe { libc::dl_iterate_phdr(Some(let_go_of), null_mut()) };

@@ -17,8 +17,8 @@ use crate::steer;
 /// More than the kernel says of one processor.
 const FIRST_PROCESSOR_BYTES: u64 = 4096;
 
-/// Whose data the job's are: what was learned on this library, with this job's transport and with what the library was
-/// told of its algorithms; another one's says nothing of it. On rank 0.
+/// The key of the job's data: its library, its transport, and the user settings that choose the library's algorithms.
+/// Data under other keys say nothing of this job. On rank 0.
 pub fn own_data(library: Library) -> OwnData {
     let environment = environment();
     let mut told_by = told::settings(&environment, library);

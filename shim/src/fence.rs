@@ -4,10 +4,10 @@
 //! collective inside its own wrapper must not be tuned inside a tuned call.
 //!
 //! **Unwinding.** An error handler or an operation of the program's may leave a call of ours by an exception or by
-//! longjmp. All functions between the program and the library are `"C-unwind"`, so that exceptions pass; nothing of
-//! ours catches them, because Rust ends the process where `catch_unwind` meets another language's exception
-//! ("Rust cannot catch foreign exceptions", 1.95). A longjmp drops nothing. So what a call leaves noted while it runs
-//! is either found to be stale by the next one ([`Tuner::enter`]) or counted before anything of the program's can run.
+//! longjmp. All functions between the program and the library are `"C-unwind"`, so that exceptions pass. Nothing of
+//! ours catches them: Rust ends the process where `catch_unwind` meets another language's exception ("Rust cannot
+//! catch foreign exceptions", 1.95). A longjmp drops nothing. So what a call leaves noted while it runs is either
+//! found to be stale by the next one ([`Tuner::enter`]) or counted before anything of the program's can run.
 //!
 //! **Panics** are bugs that one rank cannot survive alone. They end the job where they begin, in the hook and
 //! not by unwinding, wherever that is: in a collective, in MPI_Init, in an attribute's callback. Nothing is paid for

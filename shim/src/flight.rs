@@ -1,8 +1,8 @@
 //! The flight recorder: the last decisions of each communicator, written where a job hangs.
 //!
 //! Only where `COLLTUNE_FLIGHT=DIR` asks for it. Then SIGUSR2 makes a rank write `DIR/rank-N.flight`, and so does the
-//! end of a job by the shim itself; `colltune explain DIR` reads them. A program that has a handler of its own for
-//! this signal keeps it, and one that installs one later takes it over.
+//! end of a job by the shim itself; `colltune explain DIR` reads them. A program's own handler for this signal is
+//! kept, and one that it installs later replaces ours.
 //!
 //! What is kept lies in arrays of atomic words, made once: the handler reads them whatever was interrupted.
 
@@ -37,7 +37,7 @@ pub struct Flight {
     /// What a file begins with.
     header: Vec<u8>,
     file: CString,
-    /// Written first, then renamed, so that nobody reads half a file.
+    /// Written first, then renamed, so that no reader finds half a file.
     part: CString,
 }
 
@@ -58,7 +58,7 @@ impl UnderWay {
 impl Drop for UnderWay {
     #[inline]
     fn drop(&mut self) {
-        // One thread at a time is in a communicator's collectives, so nobody else writes.
+        // One thread at a time is in a communicator's collectives, so there is no other writer.
         self.0
             .store(self.0.load(Ordering::Relaxed) | OVER, Ordering::Relaxed);
     }

@@ -2,9 +2,9 @@
 //!
 //! What a variant saves inside a call it may cost in what follows, so that is timed, too. While a gap is open, the
 //! word that says whether a tuned call is under way says that instead; so calls without a gap before them pay nothing.
-//! A tuned call that begins in a gap is timed to its end, whatever it runs. That ends unknown where it is of the sample's
-//! own cell, where the ranks agree on something of ours in it, where it is left by a longjmp, where this rank cannot
-//! make it as the others do, and where a tool behind us calls a collective inside it.
+//! A tuned call that begins in a gap is timed to its end, whatever it runs. Its time stays unknown where it is of the
+//! sample's own cell, or where the ranks agree on something of ours in it. The same holds where a longjmp leaves it,
+//! where this rank cannot make it as the others do, and where a tool behind us calls a collective inside it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -104,7 +104,7 @@ impl Gap {
         self.agreeing.load(Ordering::Relaxed) != agreeing_ticks
     }
 
-    /// Nobody wants to know any more.
+    /// Gives the open gap up: its time stays unknown.
     #[cold]
     pub fn forget(&self) {
         self.mark.store(0, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! Whether buffers may lie in a device's memory, which no load or store of ours may touch.
 //!
-//! Nobody can ask that of one buffer in one call: only its own rank would know the answer. So a communicator's members
-//! agree on whether any of them might have such memory, and then leave all calls to the library.
+//! Only its own rank would know that of one buffer in one call. So a communicator's members agree on whether any of
+//! them might have such memory, and then leave all calls to the library.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;

@@ -10,13 +10,12 @@
 //! head of a node:       sees here? -> hello (its ranks) ---^   waits for the verdict, tells its members
 //! ```
 //! The ranks of a node, rank 0 apart, meet without the launcher ([`meeting`]), and their head alone asks the board.
-//! Where all ranks are on one node they meet rank 0 itself, and nobody asks the board ([`near`]).
-//! A rank is in a hello only after rank 0 said that it is here, and rank 0 always gives a verdict: by
-//! its deadline if need be, and never "go" when it was held up for so long that others may have lost
-//! patience. So nobody waits for a rank that cannot answer, and no rank can give up after another was
-//! told to go. A head that dies leaves its members to the board: who was counted waits for the verdict there, the
-//! others say hello by themselves.
-//! While it waits, a rank drives the library's progress.
+//! Where all ranks are on one node they meet rank 0 itself, without the board ([`near`]). A rank is in a hello only
+//! after rank 0 said that it is here. Rank 0 always gives a verdict, by its deadline if need be. It is never "go"
+//! when rank 0 was held up for so long that others may have lost patience. So no rank waits for one that cannot
+//! answer, and no rank can give up after another got "go". A head that dies leaves its members to the board: who was
+//! counted waits for the verdict there, the others say hello by themselves. While it waits, a rank drives the
+//! library's progress.
 
 mod board;
 mod launcher;
@@ -344,7 +343,7 @@ impl<'a> Handshake<'a> {
     }
 
     /// Polls for what `publisher` says, as one of `n_clients`, driving progress; `None` when the deadline passes.
-    /// `each` is done before and in between; what it finds elsewhere will do as well.
+    /// `each` is called before and in between; a text that it finds elsewhere is as good.
     fn wait_for(
         &self,
         board: &dyn Board,

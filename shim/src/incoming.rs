@@ -1,6 +1,6 @@
-//! Files that a job leaves in a database's `incoming/`, to which others may write, too: none is opened through a link,
-//! and where a group shares the database, whose trainer must read them, they have the modes for that, whatever the
-//! user's umask.
+//! Files that a job leaves in a database's `incoming/`, to which others may write, too. So no link is followed. Where
+//! a group shares the database, its trainer must read the files: they get the modes for that, whatever the user's
+//! umask.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -22,7 +22,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 
 /// Opens a file of the user's own to write at its end, and makes it where there is none.
 ///
-/// Errors: for a link, and for what is somebody else's or has other names; as of the system.
+/// Errors: for a link, another user's file or one with several names; as of the system.
 pub fn append(path: &Path) -> io::Result<File> {
     match create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -270,7 +270,7 @@ impl Tuner {
             return (0, false);
         }
         let known = learned::nearest(&terms.levers, &team.place(&lever.name, class));
-        // What nobody keeps is not worth trying, and who wants the same bits wants one arm.
+        // An epoch that is not recorded is not worth trying, and a user who wants the same bits wants one arm.
         let varies = team.world_ranks[0] == 0 && terms.settings.reproducible == Reproducible::Off;
         let key = key(terms.seed, team.identity, lever.identity);
         let best = learned::best(known, arms);
@@ -326,7 +326,7 @@ impl Tuner {
             });
             return;
         };
-        // Nobody would keep it.
+        // Only epochs of teams that rank 0 leads are kept.
         if team.world_ranks[0] != 0 {
             return;
         }
@@ -422,7 +422,7 @@ impl Tuner {
         let comm = state.comm;
         let levers = &mut state.levers;
         if levers.team.is_none() && !levers.is_refused {
-            // Between two groups there is nobody who could decide for both.
+            // Between two groups no rank could decide for both.
             levers.team = (state.n_ranks > 0).then(|| self.team(comm)).flatten();
             levers.is_refused = levers.team.is_none();
         }

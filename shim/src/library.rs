@@ -232,7 +232,7 @@ fn find_from(scope: *mut c_void, name: &CStr) -> *mut c_void {
     if !address.is_null() {
         return address;
     }
-    // Objects may come at any time, each in a scope of its own, as where Python or another host loads them.
+    // Python or another host may load objects at any time, each in a private scope.
     let found = addresses_in(LIBRARIES, name);
     found.first().copied().unwrap_or(std::ptr::null_mut())
 }

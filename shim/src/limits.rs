@@ -38,7 +38,7 @@ pub fn has_address_space() -> bool {
     let bytes = usize::try_from(left.saturating_add(OF_THE_LIBRARY)).unwrap_or(usize::MAX);
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new mapping that overlaps nothing; nobody uses it, and it goes at once.
+    // SAFETY: a new mapping that overlaps nothing; it is never used and goes at once.
     unsafe {
         let start = libc::mmap(null_mut(), bytes, access, flags, -1, 0);
         start != libc::MAP_FAILED && libc::munmap(start, bytes) == 0

@@ -4,8 +4,8 @@
 //! member. Small communicators have it, wide ones exchange what each member knows of itself. A member of another world
 //! may have no shim and never come to an exchange, so whoever may have met one asks the library first. Ranks of two
 //! worlds come into one intracommunicator by MPI_Intercomm_merge alone (the process sets of sessions are of one world),
-//! which all its members call: one that never did has met nobody. So all members of a communicator decide alike
-//! whether they exchange, though not all of them ask the library before.
+//! which all its members call: one that never did has met no other world. So all members of a communicator decide
+//! alike whether they exchange, though not all of them ask the library before.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,7 @@ pub fn world_ranks(world: &World, comm: Comm) -> Result<Vec<c_int>, Unknown> {
 /// take long, and for members of another world.
 pub fn nodes_alone(world: &World, comm: Comm) -> Option<Vec<u32>> {
     let n_ranks = size(world, comm);
-    // As many as the world, and nobody of another: all of it.
+    // As many as the world, and no rank of another: all of it.
     if n_ranks == world.node_of_rank.len() && !MET_OTHERS.load(Ordering::Relaxed) {
         return Some(world.node_of_rank.clone());
     }

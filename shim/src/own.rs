@@ -26,7 +26,7 @@ impl OwnFamilies {
         (&mut self.schedules, &mut self.node)
     }
 
-    /// Frees what hangs on the communicator; waits for nobody.
+    /// Frees what hangs on the communicator, without waiting.
     pub fn free(&mut self, pmpi: &Pmpi) {
         self.node.free(pmpi);
         self.schedules.free();
@@ -87,7 +87,7 @@ pub fn compile(families: &mut OwnFamilies, call: &OwnCall) {
 
 /// Runs a call that is ready.
 ///
-/// Errors: the code of what the program's error handler has still to be told.
+/// Errors: the code that still has to go to the program's error handler.
 #[inline]
 pub fn run(world: &World, families: &mut OwnFamilies, own: Own, view: &View) -> Result<(), c_int> {
     let OwnFamilies { schedules, node } = families;

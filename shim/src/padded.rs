@@ -1,8 +1,8 @@
-//! Collectives whose blocks differ in length, by algorithms for equal ones: each block travels in a slot as long as the
-//! longest that the ranks agreed on, and what is longer in a message of its own.
+//! Collectives whose blocks differ in length, by algorithms for equal ones: each block travels in a slot of the
+//! length that the ranks agreed on, and a longer one in a separate message.
 //!
-//! The sender and the receiver of a block know its length alike, so no slot tells it, and neither of them needs to know
-//! any other. Slots are packed from the application's types, so elements with holes are packed once.
+//! The sender and the receiver of a block know its length alike, so no slot carries it, and neither of them needs to
+//! know any other. Slots are packed from the application's types, so elements with holes are packed once.
 
 use std::ffi::c_int;
 
@@ -123,7 +123,7 @@ fn any() -> *mut u8 {
 
 /// Runs a call; `run` does so among equal blocks.
 ///
-/// Errors: the code of what the program's error handler has still to be told.
+/// Errors: the code that still has to go to the program's error handler.
 pub fn run(
     world: &World,
     schedules: &mut Schedules,
@@ -167,7 +167,7 @@ pub fn run(
         };
         if result.is_err() {
             retire(world, requests, &Receives::First(receives));
-            // Messages may still be under way out of it.
+            // The library may still be reading it for messages under way.
             block.abandon();
         }
         result
@@ -199,10 +199,10 @@ impl Exchange<'_> {
         // SAFETY: the lists have a block for each rank.
         let elements = unsafe { self.sides[side].side(rank) }.typed();
         let world = self.endpoint.world;
-        // Nobody need name a type of nothing.
+        // Without elements the type may be invalid.
         let bytes = match elements.count {
             0 => 0,
-            // Of a length that nobody can tell: longer than any slot.
+            // Of unknown length: longer than any slot.
             _ => world.packed_bytes(elements).unwrap_or(u64::MAX),
         };
         Whole {
@@ -229,7 +229,7 @@ impl Exchange<'_> {
     /// Posts the messages of what is longer than its slot, receives first.
     ///
     /// # Safety
-    /// The blocks are the application's, and nobody touches them before the messages are through.
+    /// The blocks are the application's and are not touched before the messages are through.
     unsafe fn post(
         &self,
         world_ranks: &[c_int],

@@ -1,9 +1,9 @@
 //! Requests of collectives that are being recorded, from their start to the call that completes them.
 //!
 //! Requests are known by their handles and are never replaced. A completion call looks further only
-//! while something is under way: one relaxed load otherwise. What it may complete is taken out of the
-//! table before the library sees the call, and what did not complete is put back behind it, because the
-//! library may give the handle of a completed request to another thread at once.
+//! while something is under way: one relaxed load otherwise. Requests that it may complete are taken out of the table
+//! before the library sees the call, and those that it did not complete are put back behind it. The library may give
+//! the handle of a completed request to another thread at once.
 //!
 //! Calls that were complete when they returned have no request of their own and never come here.
 //!

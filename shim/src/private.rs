@@ -7,13 +7,13 @@
 //! Programs may get away with beginning a nonblocking collective before a blocking one on some ranks and behind it
 //! on others, which is wrong, but not noticed: the messages of the two differ. Open MPI's MPI_Comm_split is both, and
 //! would wait for ever. So the ranks compare how many they have begun, and make ours when these are as many on all.
-//! Where they differ time after time, as behind a call that went past the shim on one rank, none is made any more.
+//! Where they differ time after time, as behind a call that went past the shim on one rank, they make no more.
 //!
 //! Nor where a member has ever called MPI_Comm_idup, on whatever communicator. Open MPI's goes through stages as the
-//! library finds time, each with a nonblocking collective of its own, and where a rank makes another communicator
-//! between two of them and others elsewhere, all wait for ever (4.1.4, without the shim as well). Beside a copy of a
-//! communicator with a lower number none is made at all until the copy is, for which others that come to it behind the
-//! present call may be needed.
+//! library finds time, each with a nonblocking collective. Where a rank makes another communicator between two of
+//! them and others elsewhere, all wait for ever (4.1.4, without the shim as well). While a copy of a communicator
+//! with a lower number is under way, Open MPI makes no other. The copy may need ranks that come to it behind the
+//! present call.
 //!
 //! Nor where a member's threads call at will (MPI_THREAD_MULTIPLE): another one may be in MPI_Comm_dup, or in whatever
 //! else makes a communicator, and wait there for ranks that come to it behind the present call. Beside that, Open MPI
@@ -80,7 +80,7 @@ pub enum Who {
     /// For carriers alone.
     #[cfg(mpi = "openmpi")]
     All,
-    /// Those of one colour, by their keys; who has none is nowhere.
+    /// Those of one colour, by their keys; without a colour a member is in none of them.
     Coloured { colour: Option<c_int>, key: c_int },
 }
 
@@ -256,8 +256,8 @@ fn returning_errors(pmpi: &Pmpi, handles: &Handles, code: c_int, made: Comm) -> 
     Private::Made(made)
 }
 
-/// A communicator of all members of `comm`, in their order, which returns errors. Collective over `comm`. Nobody tells
-/// anybody colours here; that an algorithm is forced meanwhile is tried with [`split`] alone.
+/// A communicator of all members of `comm`, in their order, which returns errors. Collective over `comm`. No colours
+/// are exchanged here; [`split`] alone is tried with an algorithm forced meanwhile.
 fn twin(pmpi: &Pmpi, handles: &Handles, comm: Comm) -> Private {
     let handler = silence(pmpi, handles, comm);
     let (mut group, mut made) = (handles.comm_null, handles.comm_null);

@@ -1,6 +1,6 @@
 //! Writing to files and pipes of which the program knows nothing.
 //!
-//! A write beyond the file size limit raises SIGXFSZ in the thread that writes, one into a pipe that nobody reads
+//! A write beyond the file size limit raises SIGXFSZ in the thread that writes, one into a pipe without a reader
 //! SIGPIPE; both end a program by default. The error code that the write returns as well is enough for us.
 
 use std::mem::MaybeUninit;
@@ -36,7 +36,7 @@ fn take(signal: libc::c_int) {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: set and time are valid; nobody wants to know who sent the signal.
+    // SAFETY: set and time are valid; null asks for no information on the signal.
     while unsafe { libc::sigtimedwait(&set(&[signal]), null_mut(), &now) } < 0
         && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
     {}

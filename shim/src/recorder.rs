@@ -1,13 +1,13 @@
 //! The trace of this rank: records in memory, and the file in the database's `incoming` that gets them.
 //!
-//! No page of the file is ever mapped, so whatever becomes of it (truncated or removed by somebody, a full disk, a
-//! server that has forgotten it) costs samples and raises no signal in the program. Records are written where the
-//! ranks have compared notes anyway, in the reviews, and at MPI_Finalize. A job that dies loses what came after the
-//! last review of a cell; records to which a late review added something far back keep this rank's own times alone.
+//! No page of the file is ever mapped, so whatever becomes of it (truncation, removal, a full disk, a server that has
+//! forgotten it) costs samples and raises no signal in the program. Records are written where the ranks have compared
+//! notes anyway, in the reviews, and at MPI_Finalize. A job that dies loses what came after the last review of a
+//! cell. Records far back to which a late review would add keep this rank's own times alone.
 //!
-//! A training takes a trace that nobody has written to for long for that of a job that died, and removes it. So a rank
-//! writes now and then without a review, and however slow that is. One that finds its trace gone begins it again, from
-//! its first record: a training knows by their numbers which of them it has.
+//! A training takes a trace without a write for long for that of a job that died, and removes it. So a rank writes
+//! now and then without a review, and however slow that is. One that finds its trace gone begins it again, from its
+//! first record: a training knows by their numbers which of them it has.
 
 mod output;
 
@@ -308,7 +308,7 @@ impl Recorder {
     }
 }
 
-/// Memory for so many records, filled with what is no record: its pages are there before the first one is written.
+/// Memory for so many records, all empty: its pages are there before the first record is written.
 fn slots(capacity: usize) -> io::Result<Box<[Slot]>> {
     let mut slots: Vec<Slot> = Vec::new();
     slots

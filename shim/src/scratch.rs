@@ -65,8 +65,8 @@ impl Block {
 
     /// Makes the block so long, above 0. False where that cannot be, and then it is as it was.
     fn map(&mut self, bytes: usize) -> bool {
-        // SAFETY: a new mapping that overlaps nothing; or the present one, which is this block's own and which nobody
-        // uses now, changes its length and perhaps its place.
+        // SAFETY: a new mapping that overlaps nothing; or the present one, which is this block's own and not in use,
+        // changes its length and perhaps its place.
         let start = unsafe {
             if self.bytes == 0 {
                 let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -206,13 +206,13 @@ pub fn with<T>(user: User, work: impl FnOnce(&mut Scratch) -> T) -> T {
     } else {
         shared
     };
-    // Where an exception or a longjmp leaves the work, messages may be under way out of the memory: it is left to
-    // them, and the next one to ask gets other.
-    // SAFETY: it came out of a box, and whoever takes it is its only owner.
+    // Where an exception or a longjmp leaves the work, the library may still read the memory for messages: it is left
+    // to them, and the next caller gets another. SAFETY: it came out of a box, and whoever takes it is its only
+    // owner.
     let result = work(unsafe { &mut *lent });
     // What goes beyond the limit would keep all else from being held, for good. Phases of a call in a node's memory come
     // back for theirs.
-    // SAFETY: it came out of a box, and nobody else has it before it is given back below.
+    // SAFETY: it came out of a box, and has no other owner before it is given back below.
     let block = unsafe { &mut (*lent).block };
     if block.exceeds && !matches!(user, User::Node) {
         block.shrink(promised(user).last().copied().unwrap_or(0));
@@ -248,7 +248,7 @@ impl Promise {
     /// Makes room for calls that need so much. False where there is none; then the promise is what it was.
     #[cold]
     pub fn raise(&mut self, demand: Demand) -> bool {
-        // Nobody takes anything back meanwhile.
+        // The lock keeps others from taking anything back meanwhile.
         let mut all = promised(self.user);
         let noted = all.try_reserve(1).is_ok();
         let fits = noted && with(self.user, |scratch| scratch.reserve(demand));
@@ -259,7 +259,7 @@ impl Promise {
         fits
     }
 
-    /// Takes back what goes beyond so many bytes, and gives back what nobody is promised.
+    /// Takes back what goes beyond so many bytes, and frees memory beyond all promises.
     #[cold]
     pub fn lower(&mut self, bytes: usize) {
         if bytes < self.bytes {

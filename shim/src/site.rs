@@ -15,7 +15,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// The way out where the version is of no use.
+    /// The remedy where the version is of no use.
     pub fn remedy(&self) -> String {
         let site = self.site.display();
         match self.rollout {

@@ -6,7 +6,7 @@ use colltune_core::review::spent_ppm;
 
 use crate::clock::{self, Conversion};
 
-/// Programs that keep their communicators have fewer; nobody asks what these cost.
+/// Programs that keep their communicators have fewer; the cost of these counts as 0.
 const MANY: u64 = 16;
 
 pub struct Spending {

@@ -2,9 +2,7 @@
 //!
 //! A look at a file may take as long as a file server likes, so a thread of rank 0 takes it, and nothing waits for
 //! that thread. It sleeps but for two looks at names every `switch_poll_interval`, takes no signal and calls nothing of MPI's.
-//! What it saw the ranks tell each other at calls that all of them make ([`Decision::Heed`]).
-//!
-//! [`Decision::Heed`]: colltune_core::decide::Decision::Heed
+//! The ranks tell each other what it saw at calls that all of them make.
 
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
@@ -21,7 +19,7 @@ use crate::warn::say;
 
 /// Whether this process knows that the job was switched off.
 static OFF: AtomicBool = AtomicBool::new(false);
-/// Whether nobody wants to know any longer.
+/// Whether the watching thread may end.
 static OVER: AtomicBool = AtomicBool::new(false);
 
 /// How often in a row the folder must be gone before that counts: file servers are restarted.
@@ -41,7 +39,7 @@ pub fn hear() {
     OFF.store(true, Ordering::Relaxed);
 }
 
-/// Nobody will ask any more.
+/// Lets the watching thread end.
 pub fn let_be() {
     OVER.store(true, Ordering::Relaxed);
 }

@@ -1,7 +1,7 @@
 //! Files that a test makes and then runs.
 //!
-//! Nobody may run a file that somebody has open for writing, and what a test's own process opens is for a moment open in
-//! each child that another test starts. So another process writes them.
+//! A file that is open for writing cannot be run, and what a test's own process opens is for a moment open in each
+//! child that another test starts. So another process writes them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

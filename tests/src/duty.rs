@@ -29,7 +29,7 @@ impl DutyCycle {
             // Ranks may be real-time processes themselves: who stops them must come before them.
             be_punctual();
             let processes = appear(&mark, &ranks, &told);
-            // All are told, also where the first one has ended already: none may be left standing.
+            // All get the signal, also where the first one has ended already: none may be left standing.
             let tell = |signal| {
                 let told = processes
                     .iter()

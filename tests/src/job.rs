@@ -238,8 +238,8 @@ impl Job {
         ]))
     }
 
-    /// Gives the job a session of its own, whose launcher may be killed with its process group, and waits up to
-    /// ten seconds for what is left of it; [`Outcome::strays`] counts what does not end by itself.
+    /// Gives the job a new session, whose launcher may be killed with its process group, and waits up to ten seconds
+    /// for what is left of it. [`Outcome::strays`] counts processes that do not end by themselves.
     pub fn outliving_its_launcher(mut self) -> Job {
         let script = "setsid --wait \"$@\"; code=$?; own=$(ps -o sess= -p $$); for turn in $(seq 100); do left=0; \
                       for process in $(grep -lzsx \"$0=$(printenv \"$0\")\" /proc/[0-9]*/environ); do \

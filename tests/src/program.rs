@@ -35,7 +35,7 @@ pub fn sanitized(mpi: Mpi, name: &str) -> Option<PathBuf> {
     Some(build(mpi, name, &file, &["-fsanitize=address"]))
 }
 
-/// The program without unwind tables: nobody can follow the stack through its functions.
+/// The program without unwind tables: the stack cannot be followed through its functions.
 pub fn untabled(mpi: Mpi, name: &str) -> PathBuf {
     let flags = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
     build(mpi, name, &format!("{name}.untabled"), &flags)

@@ -148,7 +148,7 @@ impl Slurm {
         self.make_folder("state");
         text.push_str("PartitionName=all Nodes=ALL Default=YES State=UP OverSubscribe=YES\n");
         self.write("slurm.conf", text.as_bytes());
-        // Any key will do: nobody but these daemons has it.
+        // Any key will do: only these daemons have it.
         self.write("key", &[42; 1024]);
         let key = self.folder.path().join("key");
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);

@@ -51,7 +51,7 @@ fn chromium(scheme: &str, page: &str) -> Output {
 }
 
 /// Opens a page in headless Chromium at three widths, light and dark: nothing is wider than the window, no words of a
-/// picture are cut or lie on each other, none is too faint to read, no picture or table is empty, and the console says
+/// picture are cut, lie on each other or are too faint to read, no picture or table is empty, and the console says
 /// nothing.
 pub fn is_readable_in_a_browser(page: &Path) {
     const WIDTHS: [u64; 3] = [400, 900, 1600];

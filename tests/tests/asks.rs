@@ -27,7 +27,7 @@ fn compile(compiler: &str, words: &[&str], folder: &Path, name: &str) -> Option<
     Some(program)
 }
 
-/// What nobody who includes the header should be warned of.
+/// The header gives no warning with these options.
 const STRICT: [&str; 6] = [
     "-O1",
     "-Wall",
@@ -155,7 +155,7 @@ on_each_library! {
         let here = |path: &str| top().join(path).canonicalize().expect(path);
         let (header, stubs) = (here("include"), here("examples/placement-adapters/stubs"));
         let header = format!("-I{}", text(&header));
-        // Of AMReX: nobody asks whether it has warnings.
+        // Of AMReX: its warnings do not count.
         let stubs = format!("-isystem{}", text(&stubs));
         write("in.c", "c");
         let c = [&STRICT[..], &["-std=c99", &header, "-c", "in.c"]].concat();
@@ -172,7 +172,7 @@ on_each_library! {
     }
 }
 
-/// Installs the header's files below an empty folder, whose prefix is what a program is told.
+/// Installs the header's files below an empty folder, whose prefix is what a program sees.
 fn installed(prefix: &Path) {
     let done = Command::new(top().join("scripts/install-header"))
         .env("PREFIX", prefix)

@@ -1,4 +1,4 @@
-//! Programs in containers. The runtimes are scripts that stand in for the real ones: they write down what they are told,
+//! Programs in containers. The runtimes are scripts that stand in for the real ones: they write down their arguments,
 //! give the program the environment that a container would have, and run it where they are.
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use colltune_tests::{
     Job, Mpi, colltune, folder, job, on_each_library, program, target_folder, traces, write_to_run,
 };
 
-/// Writes down its words and environment; sets what it is told to set, and passes on to the program behind the image.
+/// Writes down its words and environment; sets what its variables say, and starts the program behind the image.
 const APPTAINER: &str = r#"#!/bin/sh
 name=$(basename "$0" | tr a-z A-Z)
 here=$(dirname "$0")
@@ -23,7 +23,7 @@ shift
 exec "$@"
 "#;
 
-/// The same for runtimes that are told by `--env` and bind by `--volume` and `--mount`.
+/// The same for runtimes that set variables by `--env` and bind by `--volume` and `--mount`.
 const PODMAN: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 echo "$*" >>"$here/arguments"

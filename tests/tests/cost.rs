@@ -132,7 +132,7 @@ on_each_library! {
         }
     }
 
-    /// Nobody leaves a barrier before the last one has come to it.
+    /// No rank leaves a barrier before the last one has come to it.
     fn who_waits_in_a_next_collective_that_is_not_sampled_is_timed_until_the_last_one_comes(mpi: Mpi) {
         let db = folder();
         let run = job(2).mpi(mpi).preload().db(db.path()).mode("record").env("COLLTUNE_SETUP_AFTER", "2");

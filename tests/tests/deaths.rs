@@ -55,7 +55,7 @@ on_each_library! {
     }
 }
 
-/// There a process has another number than here, which may be nobody's or anybody's.
+/// There a process has another number than here, which may be free here or another process's.
 #[test]
 fn a_late_neighbour_in_another_pid_namespace_is_not_taken_for_dead() {
     let probe = std::process::Command::new("unshare")

@@ -101,7 +101,7 @@ on_each_library! {
         ]);
     }
 
-    /// Nobody waits for ever: a sentence says which rank has what.
+    /// No rank waits for ever: a sentence says which rank has what.
     fn a_rank_alone_with_arguments_that_a_variant_cannot_take_ends_the_job(mpi: Mpi) {
         job(n_ranks(mpi)).mpi(mpi).run("entitled", &["alone"]).succeeds();
         let job = job(n_ranks(mpi)).mpi(mpi).preload().force("allgatherv=p2p:ring");
@@ -160,7 +160,7 @@ on_each_library! {
         }
     }
 
-    /// What it calls 2 is a file of its own, into which nobody else writes.
+    /// Its descriptor 2 is its own file, into which the tuner must not write.
     fn a_program_may_have_data_where_its_messages_went(mpi: Mpi) {
         let (db, data) = (folder(), folder());
         let file = data.path().join("data");

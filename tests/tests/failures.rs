@@ -153,7 +153,7 @@ on_each_library! {
 }
 
 on_a_library! {
-    /// A pipe has nobody at its other end, a device may have no end.
+    /// A pipe has no process at its other end, a device may have no end.
     fn files_that_are_none_are_neither_waited_for_nor_read(mpi: Mpi) {
         let generation = "generations/000001/probabilities.json";
         let library = mpi.library().to_string();

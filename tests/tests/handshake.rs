@@ -147,7 +147,7 @@ on_each_library! {
         }
     }
 
-    /// All are told that the launcher has nothing to ask with, and stay untuned at once.
+    /// All learn that the launcher has no name service, and stay untuned at once.
     fn without_a_name_service_jobs_run_untuned(mpi: Mpi) {
         let db = folder();
         let outcome = nameless(mpi, db.path()).run_parts(&[rank(), rank(), rank()]);

@@ -125,13 +125,13 @@ impl Burner {
 
 impl Drop for Burner {
     fn drop(&mut self) {
-        // It may have been ended by somebody else.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What is said of two ranks that are bound to what is told.
+/// What is said of two ranks that are bound like this.
 fn noise(bound_to: &str, prefix: &[&str]) -> Value {
     let place = folder();
     let path = place.path().to_string_lossy().into_owned();
@@ -167,7 +167,7 @@ fn what_burns_a_core_is_laid_to_the_ranks_of_that_core_and_other_advice_is_given
         .collect();
     let named = &pinned["burdened"]["ranks"];
     assert_eq!(*named, serde_json::json!(on_core), "{pinned}");
-    // Ranks that nobody holds go to and fro between the burner's core and the other.
+    // Ranks that are not bound go to and fro between the burner's core and the other.
     let burner = Burner::start(&[]);
     let free = noise("none", &[]);
     drop(burner);

@@ -8,7 +8,7 @@ use colltune_tests::{
     write_to_run,
 };
 
-/// `NAME COMMAND OPTIONS -n RANKS -- PROGRAM ...` without what is not the library's; `$1` is how it starts ranks.
+/// `NAME COMMAND OPTIONS -n RANKS -- PROGRAM ...` without options unknown to the library; `$1` starts ranks.
 const STAND_IN: &str = r#"#!/bin/sh
 while :; do
     case $1 in

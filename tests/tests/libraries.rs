@@ -16,7 +16,7 @@ use colltune_tests::{
 const RANKS: u32 = 4;
 
 /// Every native algorithm of the collectives, forced by the shim and by the user's own settings: the
-/// same messages and the same rounding. Which algorithms can be told apart is counted.
+/// same messages and the same rounding. Algorithms that can be distinguished are counted.
 fn natives_are_what_the_library_runs(
     mpi: Mpi,
     collectives: &[Collective],

@@ -128,7 +128,7 @@ fn cross_all(mpi: Mpi, few: u32, concerned: &[Collective]) {
     }
 }
 
-/// All collectives on so many ranks, each in a test of its own, because each takes long.
+/// All collectives on so many ranks, in a test each, because each takes long.
 macro_rules! crossed {
     ($($name:ident: $n_ranks:literal),* $(,)?) => {
         on_each_library! {

@@ -60,8 +60,8 @@ on_each_library! {
         passes(mpi, &ways);
     }
 
-    /// A library whose checks are off lets that pass, so it is a call like any other: nobody runs something else, and its
-    /// cell goes on learning.
+    /// A library whose checks are off lets that pass, so it is a call like any other: no rank runs something else,
+    /// and its cell goes on learning.
     fn one_buffer_for_both_sides_parts_nobody_whether_the_library_looks_at_it_or_not(mpi: Mpi) {
         for checks in ["0", "1"] {
             let (db, log) = (folder(), folder());

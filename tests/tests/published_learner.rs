@@ -59,7 +59,7 @@ on_each_library! {
                 known.iter().filter_map(|one| one.probability.map(Probability::value)).collect();
             assert!(values.len() > 5, "{values:?}");
             assert!(values.iter().all(|one| (one - values[0]).abs() < 1e-6 && *one < 0.5), "{values:?}");
-            // What could not run is the default's, and nobody knows how likely that was.
+            // Calls whose draw could not run are the default's, and their probability is unknown.
             assert!(unknown.iter().all(|one| trace.variant(one) == "default"));
         }
         if let Err(reason) = train(db.path()) {

@@ -129,7 +129,7 @@ on_each_library! {
     }
 }
 
-/// Nor is what was learned with that one used where nobody names a transport.
+/// Nor is what was learned with that one used where no transport is named.
 #[test]
 fn what_was_learned_with_one_transport_is_not_used_with_another() {
     let Some(mpi) = Mpi::OpenMpi.installed() else {

@@ -20,8 +20,8 @@ fn variants(mpi: Mpi, n_ranks: u32, nodes: u32) -> Vec<catalogue::Variant> {
     all
 }
 
-/// Ours compute one tree with the same first operands; libraries' need not heed what is first where that commutes. So
-/// does the library's own choice, which short messages get where a variant cuts messages into segments.
+/// Ours compute one tree with the same first operands; libraries' need not keep the order where the operation commutes.
+/// So does the library's own choice, which short messages get where a variant cuts messages into segments.
 fn arguments(variant: &catalogue::Variant) -> &'static [&'static str] {
     use catalogue::Own::{Node, Schedule};
     let library = catalogue::Crossing::Library;

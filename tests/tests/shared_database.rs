@@ -79,7 +79,7 @@ fn shared() -> (tempfile::TempDir, PathBuf) {
     (folder, db)
 }
 
-/// A job of a member whose umask lets nobody else see anything.
+/// A job of a member whose umask lets no other user see anything.
 fn exploring(mpi: Mpi, user: u32, db: &Path) -> Job {
     let (uid, gid) = (format!("--reuid={user}"), format!("--regid={GROUP}"));
     let umask = "umask 077; exec \"$@\"";
@@ -312,7 +312,7 @@ fn of_200_jobs_of_50_users_into_one_database_that_trains_nothing_is_lost_and_not
         }
     }
 
-    // Ten users at a time write while alice trains again and again, and somebody means ill.
+    // Ten users at a time write while alice trains again and again, and one of them attacks.
     let mischief = "cd \"$0/incoming\"; umask 0; mkfifo pipe.0.trace; mkdir folder.1.trace; truncate -s 1T huge.2.trace; \
                     ln -s /dev/zero endless.3.trace; echo x > noise.4.trace; touch closed.5.trace; chmod 0 closed.5.trace";
     let done = command(MALLORY, "sh")

@@ -1,5 +1,5 @@
 //! Error handlers and operations that leave a call by an exception or a longjmp, and handlers that call collectives: the
-//! program goes on as without the shim, and where ranks have lost each other they are told so and do not hang.
+//! program goes on as without the shim, and where ranks have lost each other they get an error and do not hang.
 
 use colltune_tests::{Job, Mpi, Outcome, folder, job, on_each_library, read_log, tool, untabled};
 
@@ -31,9 +31,9 @@ fn goes_on_as_without_the_shim(mpi: Mpi, ways: &[&str], what: &str, jobs: &[&dyn
     }
 }
 
-/// Ways in which a call that is refused may be found by the tuner: before a set-up that comes soon behind such calls, at
-/// which ranks that had counted otherwise would meet in other calls, in cells, drawn and forced. Where nothing is recorded
-/// or told: `publish`.
+/// Ways in which a call that is refused may be found by the tuner: before a set-up that comes soon behind such calls,
+/// at which ranks that had counted otherwise would meet in other calls, in cells, drawn and forced. Without records
+/// or reports: `publish`.
 fn is_as_if_the_call_was_never_made(mpi: Mpi, ways: &[&str], what: &str) {
     let dbs: Vec<_> = (0..3).map(|_| folder()).collect();
     let record = |job: Job, db: usize, after: &str| {
@@ -82,7 +82,7 @@ on_each_library! {
         ]);
     }
 
-    /// Its samples are nobody's any more, and its state may be the next one's.
+    /// Its samples count no more, and its state may be the next one's.
     fn a_handler_that_frees_the_communicator_of_a_call_leaves_the_tuner_usable(mpi: Mpi) {
         let db = folder();
         // In MPICH an error of a message of ours reaches the world's handler as well.
@@ -158,7 +158,7 @@ on_each_library! {
         assert_eq!(told(&tuned), told(&bare));
     }
 
-    /// Its messages cannot be told from later ones.
+    /// Its messages cannot be distinguished from later ones.
     fn an_operation_that_jumps_out_of_a_schedule_ends_the_job_with_a_message(mpi: Mpi) {
         let tuned = job(N_RANKS).mpi(mpi).preload().force("allreduce=p2p:recursive_doubling");
         let outcome = tuned.run("unwinding", &["jump", "op", "3"]);
@@ -167,7 +167,7 @@ on_each_library! {
         outcome.claim(outcome.stderr.contains("cannot go on in MPI_Allreduce"), "no rank says why");
     }
 
-    /// How far the ranks are in their node's memory nobody knows: later calls there are errors on all of them.
+    /// How far the ranks are in their node's memory is unknown: later calls there are errors on all of them.
     fn an_operation_that_leaves_a_nodes_memory_makes_errors_of_later_calls(mpi: Mpi) {
         for way in ["throw", "jump"] {
             let tuned = job(N_RANKS).mpi(mpi).preload().force("allreduce=node:shm");

@@ -29,7 +29,7 @@ on_each_library! {
         }
     }
 
-    /// Nobody of the other world answers to what this one exchanges: MPICH's has no shim that is awake.
+    /// No rank of the other world answers to what this one exchanges: MPICH's has no shim that is awake.
     fn ranks_of_another_world_are_asked_nothing(mpi: Mpi) {
         if !mpi.is_openmpi() {
             return skip(NO_OTHER_WORLD).unwrap_or(());

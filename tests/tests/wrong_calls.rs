@@ -259,7 +259,7 @@ on_each_library! {
         }
     }
 
-    /// What has neither type nor count where nobody may look at it is no mistake, and computes the same.
+    /// An argument that is not significant at a rank may lack type and count: that computes the same.
     fn fortran_programs_get_the_librarys_answers(mpi: Mpi) {
         let left_out = if mpi.is_openmpi() { DEADLY_FORTRAN_OPENMPI } else { DEADLY_FORTRAN_MPICH };
         let programs = folder();

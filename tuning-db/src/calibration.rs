@@ -143,7 +143,7 @@ impl Database {
     /// Publishes a calibration that was measured with a line (its word), and what the simulator finds from it in the cells
     /// of the settings. Where an earlier call with the same calibration was cut short, its findings count.
     ///
-    /// Errors: `Lock` while somebody trains; `Io` naming what cannot be written.
+    /// Errors: `Lock` while a training runs; `Io` naming what cannot be written.
     pub fn calibrate(
         &self,
         library: Library,

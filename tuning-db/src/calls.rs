@@ -19,7 +19,7 @@ pub struct RecordedCall {
     pub job: String,
     pub shape: Shape,
     pub variant: String,
-    /// With which it was drawn; 0 where nobody knows that.
+    /// With which it was drawn; 0 where that is unknown.
     pub probability: f64,
     /// Mean over the ranks.
     pub time_ns: f64,

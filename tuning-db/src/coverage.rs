@@ -1,4 +1,4 @@
-//! Which records of a run somebody holds: what is in one place need not be taken to it again.
+//! Which records of a run are held somewhere: those need not be taken there again.
 
 use std::collections::BTreeMap;
 use std::fmt;

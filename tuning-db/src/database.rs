@@ -38,7 +38,7 @@ pub struct Database {
     learner: Option<LearnerKind>,
 }
 
-/// Whether a name stands in folders in which nobody has put anything: file systems', and that of a lock alone.
+/// Whether a name may stand in an empty folder: file systems', and that of a lock alone.
 pub(crate) fn is_in_an_empty_folder(name: &OsStr) -> bool {
     ["lost+found", ".snapshot", LOCK]
         .iter()
@@ -110,7 +110,7 @@ impl Database {
             let made = share::make_incoming(&root, OsStr::new(INCOMING));
             made.map_err(at("make the folder", &db.incoming()))?;
         }
-        // A link to a file that is gone for the moment is somebody's, and stays.
+        // A user's link to a file that is gone for the moment stays.
         if is_missing(&db.settings_path()) {
             let text = settings::explained(&machine_here());
             write::atomically(&db.open_root()?, SETTINGS, text.as_bytes())?;
@@ -127,7 +127,7 @@ impl Database {
         Ok(db)
     }
 
-    /// Nothing is made or removed in what was never a database: somebody's home, for one.
+    /// Nothing is made or removed in a folder that never was a database: a user's home, for one.
     fn refuse_foreign(&self) -> Result<(), DbError> {
         let has_settings = self.settings_path().symlink_metadata().is_ok();
         if has_settings || self.incoming().is_dir() || !self.keys()?.is_empty() {
@@ -149,12 +149,12 @@ impl Database {
 
     /// Opens a folder of the database, without following a link below the database itself.
     ///
-    /// Errors: `Io` for what is no folder, or one of somebody's in whose folders nothing is written.
+    /// Errors: `Io` for other files, and for a folder of a user whom the database does not trust.
     pub fn folder(&self, path: &Path) -> Result<Folder, DbError> {
         self.walk(path, Folder::inside)
     }
 
-    /// As [`Database::folder`]; what is not there is made.
+    /// As [`Database::folder`]; missing folders are made.
     ///
     /// Errors: the same.
     pub fn make_folder(&self, path: &Path) -> Result<Folder, DbError> {
@@ -287,7 +287,7 @@ impl Database {
         Ok(libraries)
     }
 
-    /// What has data or generations here: each library with each transport, and with what it was told; sorted.
+    /// What has data or generations here: each library with each transport and each set of user settings; sorted.
     pub fn keys(&self) -> Result<Vec<DataKey>, DbError> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.root).map_err(at("read the folder", &self.root))? {

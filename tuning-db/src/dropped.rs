@@ -39,7 +39,7 @@ impl Dropped {
         self.jobs.contains_key(job)
     }
 
-    /// Remembers it. The lock shows that nobody else changes the database.
+    /// Remembers it. The lock shows that no other process changes the database.
     ///
     /// Errors: `Io`; then what was dropped before still is.
     pub fn save(&self, db: &Database, _lock: &Lock) -> Result<(), DbError> {

@@ -12,7 +12,7 @@ pub fn in_shell(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
-/// How somebody else's database comes to be one's own, too.
+/// How another user's database can be shared.
 fn shared(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => {

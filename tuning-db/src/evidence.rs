@@ -2,8 +2,8 @@
 //!
 //! `DB/KEY/evidence/*.parquet` are immutable. Their footer (key `colltune.runs`) lists the runs that they speak of, each
 //! with the records behind it (its [`Coverage`]); a row names its run by its place there. So a trainer may be killed
-//! anywhere: what is on disk twice is known by what it covers, and counts once; what is not there yet is reduced by the
-//! next training from the raw records. Names of collectives and variants are words, so that a catalogue of another
+//! anywhere. A run that is on disk twice is known by what it covers, and counts once. The next training reduces a
+//! missing run from its raw records. Names of collectives and variants are words, so that a catalogue of another
 //! version loses nothing. Many small files are joined into one now and then.
 //!
 //! Of old runs ever fewer are learned from ([`thin`]). The others' rows go, and their entries in the footers stay: what was
@@ -48,7 +48,7 @@ const SMALL_FILE_BYTES: u64 = 8 << 20;
 const REWRITTEN_BYTES_MAX: u64 = 64 << 20;
 const JOINED_BYTES: u64 = 16 << 20;
 
-/// The evidence of one library, by what it covers; rows are on disk until somebody asks for them.
+/// The evidence of one library, by what it covers; rows are read when they are asked for.
 pub struct Store {
     files: Vec<Stored>,
     owners: Owners,
@@ -59,7 +59,7 @@ impl Store {
     /// Looks at every file's footer. A file that cannot be read is left out, with a warning: where the raw records
     /// are there, what it said is reduced again.
     ///
-    /// Errors: `Io` for a folder that cannot be read; `Owners` where nobody knows who and what is left out.
+    /// Errors: `Io` for a folder that cannot be read; `Owners` where the lists of left-out users and runs cannot.
     pub fn open(
         db: &Database,
         key: &DataKey,

@@ -1,9 +1,9 @@
 //! Folders of a database, held open: whatever becomes of their names, what is written lands in them.
 //!
-//! Nothing below a database's own folder is opened through a link, files are made new or not at all, and what is made
-//! gets group and modes from its folder where that is shared (setgid), whatever the user's umask is. In a folder that
-//! somebody else made, who is neither root nor the database's owner, nothing is written, unless the database's group
-//! may write everywhere. A site folder, which everybody's jobs read, hands its mode on in any case.
+//! Nothing below a database's own folder is opened through a link, and files are made new or not at all. In a shared
+//! folder (setgid) new files get its group and modes, whatever the user's umask is. Nothing is written in a folder
+//! that a user other than root and the database's owner made, unless the database's group may write everywhere. A
+//! site folder, which everybody's jobs read, hands its mode on in any case.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -45,7 +45,7 @@ pub struct Folder {
 enum Modes {
     /// Where a group shares it; elsewhere that is the umask's affair.
     Shared,
-    /// Whatever the umask is, but that nobody else may write.
+    /// Whatever the umask is, except that other users may not write.
     ForReaders,
 }
 
@@ -95,7 +95,7 @@ impl Folder {
 
     /// Opens a folder in this one.
     ///
-    /// Errors: for a link and for whatever else is no folder; for one of somebody's whom the database does not trust.
+    /// Errors: for a link and for whatever else is no folder; for one of a user whom the database does not trust.
     pub fn inside(&self, name: &OsStr) -> io::Result<Folder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.file, name, flags, Mode::empty());
@@ -210,7 +210,7 @@ impl Folder {
     }
 
     /// Opens a file to be read and written, which is made, with rights for those who may write to the folder, where
-    /// there is none. Whatever else has the name is removed: nobody but its maker misses a link or a pipe.
+    /// there is none. Whatever else has the name is removed: only its maker misses a link or a pipe.
     ///
     /// Errors: as of the system.
     pub fn open_or_create(&self, name: &OsStr) -> io::Result<File> {

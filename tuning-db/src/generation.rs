@@ -297,7 +297,7 @@ impl Generation {
                 ));
             }
         }
-        // What is gone since the training is told as what runs in its place.
+        // For a choice that is gone since the training stands what runs in its place.
         for cell in &mut cells.cells {
             let is_gone = || catalogue::find(library, cell.cell.collective, &cell.best).is_none();
             if catalogue::is_default(&cell.best) || !is_gone() {

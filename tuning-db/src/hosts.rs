@@ -16,7 +16,7 @@ pub const KEPT: usize = 32;
 const SCHEMA: u32 = 1;
 const SCHEMA_KEY: &str = "colltune.hosts";
 
-/// A host at one time. What is not known is NaN, or `None`.
+/// A host at one time. An unknown value is NaN, or `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostRow {
     pub unix_ms: u64,

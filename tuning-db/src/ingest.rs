@@ -47,7 +47,7 @@ pub(crate) struct Ingested {
     pub footers: BTreeMap<DataKey, Footers>,
 }
 
-/// Takes what is new. The lock shows that nobody else does; `stores` is the evidence that is there.
+/// Takes what is new. The lock shows that no other process does; `stores` is the evidence that is there.
 ///
 /// Errors: `Io` and `Parquet` for a database that cannot be written; nothing is lost then.
 pub(crate) fn ingest(
@@ -165,7 +165,7 @@ impl Known {
         run
     }
 
-    /// A job's name is its first owner's. What somebody else calls so is another run: neither keeps the other out.
+    /// A job's name is its first owner's. Another owner's of that name is another run: both are kept.
     fn claim(&mut self, trace: &mut Trace) {
         let job = &trace.header.job;
         let owner = self.0.get(job).and_then(|run| run.owner);
@@ -212,7 +212,7 @@ fn entries(folder: &Folder) -> Result<Vec<OsString>, DbError> {
     Ok(names)
 }
 
-/// Puts an entry into quarantine. One that cannot be moved, as somebody else's in a folder for all, stays.
+/// Puts an entry into quarantine. One that cannot be moved, as another user's in a folder for all, stays.
 fn refuse(
     db: &Database,
     incoming: &Folder,

@@ -23,15 +23,15 @@
 //! DB/tune/               HASH.json and HASH.lock of each line that `colltune tune` tunes
 //! DB/tables/KEY/         tables for jobs without colltune, written by `colltune tune`
 //! ```
-//! LIBRARY is as in `openmpi-4.1.4`; KEY is the same, and behind an `@` its transport where jobs were told one, behind
-//! another one what the library was told of its algorithms: `openmpi-4.1.4@default@told-1f2e3d4c`.
+//! LIBRARY is as in `openmpi-4.1.4`; KEY is the same, and behind an `@` its transport where a user set one, behind
+//! another one a hash of the user's settings of its algorithms: `openmpi-4.1.4@default@told-1f2e3d4c`.
 //!
-//! Modules stand in the order of the data: where things are ([`database`], [`folder`], [`write`]), who may change them
-//! ([`share`], [`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), whose they were ([`runs`], [`owners`],
-//! [`dropped`]), the raw data ([`partition`], whose records [`coverage`]
-//! counts, and whose [`calls`] can be looked at, or all of a [`job`]), what it says (`gather`, `reduce`, [`evidence`]), what whole programs said of what was learned
-//! ([`verdicts`]), what is learned from that ([`generation`], [`train`]) and
-//! what is only counted ([`passed`]); what the ledger tells of a program's own choices ([`levers`]); last what is published for everybody's jobs ([`site`]).
+//! Modules stand in the order of the data: where things are ([`database`], [`folder`], [`write`]), who may change
+//! them ([`share`], [`lock`]), traces in ([`trace`], [`quarantine`], [`ingest`]), and whose they were ([`runs`],
+//! [`owners`], [`dropped`]). Then the raw data ([`partition`]), whose records [`coverage`] counts, and whose
+//! [`calls`] can be looked at, or all of a [`job`]. Then what it says (`gather`, `reduce`, [`evidence`]), what whole
+//! programs said of the choices ([`verdicts`]), what is learned ([`generation`], [`train`]), and what is only counted
+//! ([`passed`]). Then the ledger on programs' own [`levers`], and versions for all users' jobs ([`site`]).
 #![forbid(unsafe_code)]
 
 mod calibration;

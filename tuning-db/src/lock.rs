@@ -4,7 +4,7 @@
 //! The name serves file systems whose locks may not reach other hosts. A holder on this host that is gone is taken
 //! over. A holder elsewhere shows that it lives by touching the file every ten seconds; where it has not for two minutes,
 //! by the file system's own clock, it is taken over, too. Where the lock's name is a link, a pipe or another name of
-//! somebody's file, it is removed; nothing is written there.
+//! a user's file, it is removed; nothing is written there.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, Permissions};
@@ -26,7 +26,7 @@ use crate::machine::host_name;
 /// How often the holder shows that it lives, and how long after the last time it is taken for dead.
 const LEASE_RENEWED: Duration = Duration::from_secs(10);
 const LEASE: Duration = Duration::from_secs(120);
-/// How often the lock's file is opened anew where somebody takes it away.
+/// How often the lock's file is opened anew where it disappears.
 const NAMES_MAX: u32 = 100;
 /// File systems that several hosts may see: there, whether `flock` reaches them all is up to how they are mounted. (NFS,
 /// SMB, CIFS, SMB2, Lustre, GPFS, BeeGFS, Ceph, FUSE, 9P, AFS, OCFS2, PVFS2, Panasas, GFS2.)
@@ -89,7 +89,7 @@ fn remedy(elsewhere: &bool) -> String {
 enum Reach {
     /// Every one that sees the file.
     All,
-    /// This one, and nobody knows about the others.
+    /// This one; of the others that is unknown.
     This,
     /// None: the file system has no locks.
     None,
@@ -107,8 +107,8 @@ pub struct Lock {
 impl Lock {
     /// Takes the lock without waiting.
     ///
-    /// Errors: `Held` naming the holder and the way out; `Io` where the file cannot be written, as
-    /// on a full or read-only disk.
+    /// Errors: `Held` naming the holder and the remedy; `Io` where the file cannot be written, as on a full or
+    /// read-only disk.
     pub fn take(path: &Path) -> Result<Lock, LockError> {
         Self::take_within(path, reach)
     }
@@ -201,7 +201,7 @@ fn is_recent(folder: &Folder, file: &File) -> std::io::Result<bool> {
     Ok(folder.now()?.duration_since(shown).unwrap_or_default() < LEASE)
 }
 
-/// Opens the lock's file and tries to lock it. A file with other names is somebody's own: it loses this one.
+/// Opens the lock's file and tries to lock it. A file with other names is a user's: it loses this one.
 fn open(folder: &Folder, name: &OsStr) -> std::io::Result<(File, rustix::io::Result<()>)> {
     for _ in 0..NAMES_MAX {
         let file = folder.open_or_create(name)?;
@@ -230,7 +230,7 @@ fn keep_from_others(folder: &Folder, file: &File, found: &Metadata) {
 }
 
 impl Drop for Lock {
-    /// An empty file is nobody's. It stays, so that nobody ever locks a file that was removed.
+    /// An empty file has no holder. It stays, so that no process ever locks a file that was removed.
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(touches) = self.touches.take() {

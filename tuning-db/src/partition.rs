@@ -88,7 +88,7 @@ pub struct Columns {
     pub n_ranks: Vec<u32>,
     pub collective: Vec<ByteArray>,
     pub variant: Vec<ByteArray>,
-    /// With which each was drawn; 0 where nobody knows that.
+    /// With which each was drawn; 0 where that is unknown.
     pub probability: Vec<f64>,
     /// Flags of the calls' classes.
     pub class: Vec<u8>,
@@ -208,10 +208,10 @@ impl Piece {
     }
 }
 
-/// The columns, in order. Times are nanoseconds; `start_ns` compares only where `job` and `clock` are equal; `call`
-/// counts the tuned calls of `comm`; `manner` says which calls are tuned (`blocking`) and which only passed through;
-/// `probability` is that with which the variant was drawn, 0 where it is unknown.
-/// `mean_time_ns`, `mean_shift_ns`, `mean_after_ns` and `work_ns` are what all ranks of the communicator agreed on.
+/// The columns, in order. Times are nanoseconds; `start_ns` compares only where `job` and `clock` are equal. `call`
+/// counts the tuned calls of `comm`. `manner` says which calls are tuned (`blocking`) and which only passed through.
+/// `probability` is that with which the variant was drawn, 0 where it is unknown. `mean_time_ns`, `mean_shift_ns`,
+/// `mean_after_ns` and `work_ns` are what all ranks of the communicator agreed on.
 fn columns(pieces: &[Piece]) -> Vec<Column<'_>> {
     let long = |name, value: fn(&Record) -> u64| per_record(pieces, name, Kind::Long, value);
     let growing = |name, value: fn(&Record) -> u64| per_record(pieces, name, Kind::Growing, value);

@@ -12,7 +12,7 @@ use crate::write;
 pub const REASON: &str = ".reason";
 /// Longer names, of which no trace has one, are cut, so that there is room for what is put behind them: names have at most 255 bytes.
 const NAME_BYTES_MAX: usize = 230;
-/// Entries of one name that are told apart.
+/// Entries of one name that are kept apart.
 const SAME_MAX: u32 = 10_000;
 
 /// Moves an entry of `incoming` into `quarantine/`; an earlier one of the same name stays.
@@ -38,7 +38,7 @@ fn put(folder: &Folder, incoming: &Folder, name: &OsStr, reason: &str) -> io::Re
         }
         let mut reason_name = target.clone();
         reason_name.push(REASON);
-        // Made new: whatever somebody put there beforehand is no place for our words.
+        // Made new: the reason must not go into a file that another user put there beforehand.
         let mut file = match folder.create(&reason_name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             created => created?,

@@ -34,7 +34,7 @@ pub(crate) struct Observation {
     pub call: u64,
     pub shape: Shape,
     pub variant: u16,
-    /// With which it was drawn; 0 where nobody knows that.
+    /// With which it was drawn; 0 where that is unknown.
     pub probability: f64,
     /// Flags of its class.
     pub class: u8,

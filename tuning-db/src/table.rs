@@ -24,7 +24,7 @@ use parquet::schema::types::ColumnPath;
 /// A column of so many equal values takes a few bytes of a file and 128 MiB of memory.
 const ROWS_MAX: usize = 1 << 24;
 
-/// The values of one column. Whole numbers are unsigned; where one is missing, nobody knows it.
+/// The values of one column. Whole numbers are unsigned; a missing one is unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Values {
     Long(Vec<u64>),

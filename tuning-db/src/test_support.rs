@@ -1,7 +1,7 @@
 //! Synthetic runs through the real record layout, for tests and measurements.
 //!
-//! Times come from LogGP-like costs of the algorithms, so that which variant is best depends on
-//! size and layout as it does on real machines. The default is a plausible but not optimal choice.
+//! Times come from LogGP-like costs of the algorithms, so that the best variant depends on size and layout as it does
+//! on real machines. The default is a plausible but not optimal choice.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ use colltune_core::variant::VariantName;
 
 use crate::folder::Folder;
 
-/// Files above this length are no traces: a rank writes 14 MiB of records at most. Earlier versions took more where
+/// Files above this length are no traces: a rank writes 16 MiB of records at most. Earlier versions took more where
 /// the site's `records_per_run` asked for it.
 const TRACE_BYTES_MAX: u64 = 32 << 20;
 /// A call that takes longer than a day did not happen.

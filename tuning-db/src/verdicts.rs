@@ -99,7 +99,7 @@ impl Verdicts {
     /// Adds a verdict to those of a library. The same comparison again takes the place of what it said, as of then: what
     /// was earned since counts.
     ///
-    /// Errors: `Lock` while somebody trains; those of [`Verdicts::of`].
+    /// Errors: `Lock` while a training runs; those of [`Verdicts::of`].
     pub fn add(db: &Database, key: &DataKey, verdict: ProgramVerdict) -> Result<(), DbError> {
         let _lock = Lock::take(&db.lock_path())?;
         let mut all = Verdicts::of(db, key)?;

@@ -39,7 +39,7 @@ pub fn filled<E: From<DbError>>(
     result
 }
 
-/// Writes and syncs a file that was not there, and that nobody looks at yet.
+/// Writes and syncs a new file, which has no reader yet.
 pub fn synced(folder: &Folder, name: &str, bytes: &[u8]) -> Result<(), DbError> {
     let path = folder.path().join(name);
     let written = interruption::here()

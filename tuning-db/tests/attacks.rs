@@ -41,7 +41,7 @@ fn a_lock_that_is_a_link_is_not_written_through_and_stops_nobody() {
     records(&db, BOB, "better");
     assert_eq!(trained(&db).ingest.records, 600);
     precious.is_intact();
-    // And by what is no file.
+    // And by a pipe.
     fs::remove_file(db.lock_path()).unwrap();
     does(&db, MALLORY, "mkfifo train.lock");
     records(&db, BOB, "best");

@@ -129,7 +129,7 @@ fn traces_that_come_late_are_counted_once_whether_or_not_the_first_are_still_the
         for (path, bytes) in paths.iter().zip(&copies) {
             fs::write(path, bytes).unwrap();
         }
-        // Together they are the same calls; apart, where the first are gone, each is a call of its own.
+        // Together they are the same calls; apart, where the first are gone, each counts as a call.
         assert_eq!(
             counted(&trained(&db).libraries[0]),
             (1, 600, calls),
@@ -433,7 +433,7 @@ fn names_that_this_catalogue_lacks_are_kept_for_one_that_has_them() {
     assert!(said(&db, LIBRARY).unknown > 0);
 }
 
-/// Puts generation 1 in force as the first layout has it: without what came later, and with what is no longer there.
+/// Puts generation 1 in force as the first layout has it: without what came later, and with what was removed since.
 /// Returns its model, and the one cell that it measured.
 fn publish_in_the_first_layout(db: &Database) -> (Model, Cell) {
     // The space of that time was cut otherwise.

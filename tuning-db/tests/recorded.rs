@@ -1,10 +1,10 @@
 //! Evidence that real jobs left, trained anew: what it says must not depend on what disturbed a few of them.
 //!
-//! `recorded/NAME` is a database without its raw records. `solver-disturbed` was made by `colltune-bench solver-cluster`
-//! (`tests/mpi/imbalanced.c` with 20 us of compute, 8 ranks, ten explore runs), `busy` by `colltune-bench --quick
-//! tuned-node` (MPICH 4.0 on 2 ranks, twenty explore runs, beside other work), `cluster-shifting` by `colltune-bench
-//! tuned-cluster` (8 ranks on 4 nodes, twenty explore runs). Which variants are fastest is known from forced runs of the
-//! same benches.
+//! `recorded/NAME` is a database without its raw records. `solver-disturbed` was made by `colltune-bench
+//! solver-cluster` (`tests/mpi/imbalanced.c` with 20 us of compute, 8 ranks, ten explore runs). `busy` was made by
+//! `colltune-bench --quick tuned-node` (MPICH 4.0 on 2 ranks, twenty explore runs, beside other work).
+//! `cluster-shifting` was made by `colltune-bench tuned-cluster` (8 ranks on 4 nodes, twenty explore runs). Which
+//! variants are fastest is known from forced runs of the same benches.
 
 use std::path::{Path, PathBuf};
 
@@ -73,7 +73,7 @@ fn how_much_a_slow_default_scatters_hides_no_variant_that_takes_a_thousandth() {
 }
 
 /// Beside compilers that keep both cores busy, one call in 160 of every variant takes a scheduler's turn more, a thousand
-/// times as long as the others: that is nobody's own fault, least of all of a variant that it meets more rarely.
+/// times as long as the others: that is no variant's fault, least of all of one that it meets more rarely.
 #[test]
 fn where_every_variant_stalls_as_often_those_that_are_twice_as_fast_are_found() {
     let cells = learned("busy");

@@ -67,8 +67,8 @@ fn program() -> &'static Path {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let path = folder.path().join("test");
-        // Another process writes it: what this one has open for writing is for a moment open in every child that another
-        // test starts, and nobody may run it then.
+        // Another process writes it: what this one has open for writing is for a moment open in every child that
+        // another test starts, and cannot be run then.
         let copied = Command::new("cp")
             .arg(std::env::current_exe().unwrap())
             .arg(&path)
@@ -79,7 +79,7 @@ fn program() -> &'static Path {
     path
 }
 
-/// Acts as a user whose umask lets nobody else see anything.
+/// Acts as a user whose umask lets no other user see anything.
 fn acts(folder: &Path, user: u32, act: &str) -> Output {
     Command::new("sh")
         .args(["-c", "umask 077; exec \"$0\" \"$@\""])
@@ -265,7 +265,7 @@ fn a_database_that_is_there_becomes_a_groups() {
     };
     let precious = Precious::new();
     std::os::unix::fs::symlink(precious.path(), db.root().join("note")).unwrap();
-    // In place of a file of its own, so that nothing but its other name tells.
+    // A hard link, so that nothing but its other name shows what it is.
     fs::hard_link(precious.path(), db.root().join("paper")).unwrap();
     fs::create_dir_all(db.root().join("1/2/3/4/5")).unwrap();
     let mut warnings = Vec::new();
@@ -286,7 +286,7 @@ fn a_database_that_is_there_becomes_a_groups() {
     records(&db, BOB, "after");
     assert_eq!(trained(&db).libraries[0].runs, 2);
     does(&db, BOB, "cat openmpi-4.1.4/CURRENT");
-    // Somebody else's cannot be taken.
+    // Another user's cannot be taken.
     let output = acts(db.root(), BOB, "init owner");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(

@@ -1,8 +1,8 @@
 //! What variants really cost on a synthetic machine.
 //!
-//! Schedules of our own cost what the simulator says of a machine that is like the one that was calibrated, but
-//! not the same; a library's algorithms what their shapes carry there; shared memory a copy or two. A smooth random
-//! field of its own lies over each, so no simulation knows the truth.
+//! Schedules of ours cost what the simulator says of a machine that is like the calibrated one, but not the same. A
+//! library's algorithms cost what their shapes carry there, shared memory a copy or two. A separate smooth random
+//! field lies over each, so no simulation knows the truth.
 
 use std::collections::HashMap;
 

@@ -1,10 +1,10 @@
 //! Synthetic machines with known truth, on which learners are compared.
 //!
-//! Modules stand in the order of the data: what a machine is like ([`recipe`]) becomes true costs of variants
-//! ([`field`], [`cost`], or as they were measured [`recorded`], [`site`]); its weather ([`weather`]) and its ranks'
-//! lateness ([`arrival`]) turn these into what ranks see; a job ([`ranks`], [`job`]) draws variants with the product's own
-//! decisions and yields its sampled calls; learners ([`policy`]) turn them into the next model; a campaign ([`campaign`]) goes round this loop; what came of
-//! it is held against the truth ([`score`]) and written down ([`report`], [`trial`], [`bench`]).
+//! Modules stand in the order of the data: a machine's [`recipe`] becomes true costs of variants ([`field`],
+//! [`cost`], or as they were measured [`recorded`], [`site`]). Its [`weather`] and its ranks' lateness ([`arrival`])
+//! turn these into what ranks see. A job ([`ranks`], [`job`]) draws variants with the product's own decisions and
+//! yields its sampled calls. Learners ([`policy`]) turn them into the next model, and a [`campaign`] goes round this
+//! loop. What came of it is held against the truth ([`score`]) and written down ([`report`], [`trial`], [`bench`]).
 //!
 //! All random numbers follow from a seed by `ChaCha8`, whatever the number of threads.
 #![forbid(unsafe_code)]

@@ -72,9 +72,9 @@ struct Sum {
     of_known: [f64; 2],
 }
 
-/// The contrasts of a cell, by the places of `variants`; the default is the first. What lies behind most calls of a run
-/// depends on what was drawn there, so only calls of the same run are compared. `weight` says how much a run counts; all
-/// rows are in times of the default's, `told` before anything was made of stalls.
+/// The contrasts of a cell, by the places of `variants`; the default is the first. What lies behind most calls of a
+/// run depends on what was drawn there, so only calls of the same run are compared. `weight` says how much a run
+/// counts; all rows are in times of the default's, those in `told` before stalls were corrected.
 pub fn of_cell(
     rows: &[&Evidence],
     told: &[&Evidence],
@@ -161,7 +161,7 @@ fn pooled(rows: &[&Evidence], part: impl Fn(&Evidence) -> &Moments) -> f64 {
 }
 
 /// What calls of each variant vary by, leaning on the cell's: in times of what the variant takes, since one may take a
-/// thousandth of another's time. `told` are the rows as they were told, whose times and sums are of the same calls.
+/// thousandth of another's time. `told` are the rows before corrections, whose times and sums are of the same calls.
 fn spreads(
     rows: &[&Evidence],
     told: &[&Evidence],
@@ -308,9 +308,9 @@ pub fn tau_squared(cells: &[&[Shift]]) -> f64 {
 const COST_LEAST: f64 = 0.5;
 
 /// What the default costs beyond its time, on the scale of that; `corrected` holds by variant its time on that scale, and
-/// what is added to it. What lies between calls anyway is in all shifts and cannot be told from theirs, so it is taken
-/// for all of the default's. Where a variant would cost next to nothing by that, what the variant that shifts least
-/// shifts is taken for it.
+/// what is added to it. What lies between calls anyway is in all shifts and cannot be separated from theirs, so it is
+/// taken for all of the default's. Where a variant would cost next to nothing by that, what the variant that shifts
+/// least shifts is taken for it.
 pub fn of_default(corrected: impl Iterator<Item = (f64, Correction)> + Clone) -> f64 {
     let is_possible = |(ratio, own): (f64, Correction)| ratio + own.contrast >= COST_LEAST * ratio;
     match corrected.clone().all(is_possible) {

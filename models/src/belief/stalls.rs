@@ -1,8 +1,8 @@
 //! Rare calls that take many times as long as the others, and what they cost.
 //!
 //! A variant either stalls as often as most do in the same runs (the machine's own hiccups), or it is of the few that
-//! provoke stalls: then its rate has a weak prior of its own. So one stall of an innocent variant does not ban it, a variant that
-//! stalls in 1 % of its calls is not taken for fast, and one with too few calls to exclude that is not certain.
+//! provoke stalls: then its rate has a weak separate prior. So one stall of an innocent variant does not ban it. A
+//! variant that stalls in 1 % of its calls is not taken for fast, nor is one with too few calls to exclude that.
 
 use statrs::distribution::{ContinuousCDF as _, Normal};
 use statrs::function::beta::ln_beta;
@@ -17,12 +17,12 @@ const RATES: (f64, f64) = (1.5, 75.0);
 /// Over these of its own its likelihood is summed, in so many steps.
 const OWN_RATES: (f64, f64) = (1e-6, 0.9);
 const OWN_STEPS: usize = 64;
-/// The size of a stall that nobody has seen, in times of a call of the default, and the least there is.
+/// The expected size of a stall before any was seen, in times of a call of the default, and the least there is.
 const SIZE_GUESS: f64 = 100.0;
 const SIZE_LEAST: f64 = 1e-6;
 /// Calls by which a cell's common rate leans on that of all cells.
 const COMMON_PRIOR: f64 = 200.0;
-/// Rounds in which rates and who provokes stalls are told apart (expectation and maximisation).
+/// Rounds in which rates and which variants provoke stalls are estimated (expectation and maximisation).
 const ROUNDS: usize = 50;
 /// What a disturbed run is known by: variants with so many calls, so many of them, so many stalls of theirs.
 const RUN_CALLS_LEAST: u64 = 10;
@@ -37,8 +37,8 @@ pub struct Count {
     pub calls: f64,
     pub stalls: f64,
     pub excess: f64,
-    /// How many of them would have stalled had they done so as often as those of most variants in the same runs; known
-    /// of so many calls, those in cells of which a run was disturbed.
+    /// How many of them would have stalled had they done so as often as those of most variants in the same runs.
+    /// `exposed` counts the calls of which that is known: those in cells of which a run was disturbed.
     pub expected: f64,
     pub exposed: f64,
 }

@@ -5,8 +5,8 @@
 //! loop ([`super::round`]) and a class: a variant that does not apply to calls of some class is not compared with the
 //! default's there. Both are fitted in turns by medians, which a rare stall does not move. By what places differ in their levels the
 //! times are corrected, as a sum: so a variant's mean stays that over all places. The moments are taken of the corrected
-//! times over the block's level, so that means stay means. What a fast variant saves at a slow place may be more than it
-//! takes elsewhere; where few of its calls stood at others, its mean is held at a tenth of what it typically takes.
+//! times over the block's level, so that means stay means. What a fast variant saves at a slow place may be more than
+//! it takes elsewhere. Where few of its calls stood at others, its mean is held at a tenth of its typical time.
 //!
 //! Behind a call in a hundred or so a rank has lost its core, and what follows takes many times as long, whatever ran.
 //! The means of what variants shift would be means of that. So a shift far from its variant's middle counts as one at a
@@ -43,7 +43,7 @@ const DEVIATION: f64 = 1.4826;
 #[derive(Clone, Debug, Default)]
 pub struct Reduced {
     pub evidence: Vec<Evidence>,
-    /// Of the default's calls a half once more, as of a variant of its own ([`COPY`]).
+    /// Half of the default's calls once more, as of a separate variant ([`COPY`]).
     pub copies: Vec<Evidence>,
 }
 
@@ -108,7 +108,7 @@ pub fn reduce_with_copies(mut calls: Vec<Call>) -> Reduced {
     all
 }
 
-/// Whether a call of the default is one of the half that stands for a variant of its own. It follows from numbers that
+/// Whether a call of the default is one of the half that stands for a separate variant. It follows from numbers that
 /// all ranks share, and not from the call's place in a loop.
 fn is_of_copy(call: &Call) -> bool {
     call.variant == 0 && mix(call.comm, call.index) & 1 == 1
@@ -449,8 +449,8 @@ fn behind(
     behind
 }
 
-/// By variant the least and the most that a shift of its calls counts, [`STALL`] at the utmost: about its own middle. Of
-/// few calls nobody knows the middle; where such variants shift much in most of their calls all of that counts.
+/// By variant the least and the most that a shift of its calls counts, [`STALL`] at the utmost: about its own middle.
+/// The middle of few calls is unknown; where such variants shift much in most of their calls all of that counts.
 fn bounds(shifts: &[Option<f64>], variant_of: &[usize], n: usize) -> Vec<[f64; 2]> {
     let mut of_variant: Vec<Vec<f64>> = vec![Vec::new(); n];
     for (shift, &variant) in shifts.iter().zip(variant_of) {

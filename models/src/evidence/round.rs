@@ -22,7 +22,7 @@ const MARGIN: f64 = 10.0;
 /// The shortest length that explains this share of what the best one does is taken.
 const MOST: f64 = 0.9;
 
-/// Calls in a window of which the places are told apart: the longer the loop the more.
+/// Calls in a window of which the places are distinguished: the longer the loop the more.
 pub fn window(length: u64) -> usize {
     WINDOW.max(PLACE * length as usize)
 }

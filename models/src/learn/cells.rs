@@ -138,7 +138,7 @@ impl<'a> Cells<'a> {
             .previous
             .and_then(|model| previous(model, &entry.cell));
         let (first_shares, last_shares) = (shares(entry), before.map(shares));
-        // What jobs drew before the first training nobody knows: a calibration behind them may have changed it.
+        // What jobs drew before the first training is unknown: a calibration behind them may have changed it.
         let share_before = |variant: u16| {
             last_shares
                 .as_ref()

@@ -1,4 +1,4 @@
-//! Where a program gains nothing from going on, jobs are told so and exploring ends.
+//! Where a program gains nothing from going on, the model says so and exploring ends.
 //!
 //! It is the program that gains: cells count by their time, and one need not be certain of each.
 

@@ -207,7 +207,7 @@ fn exploring(
     let asking = asking(draws, drawable, best);
     let loss = expected_loss(draws, drawable, best, 0.0);
     if is_settled(asking, loss) {
-        // Of so many draws none is no proof that there is none.
+        // No such draw among so many is no proof, so the share is at least 1 %.
         let share = (100.0 * asking).ceil().max(1.0);
         return (
             Exploring::Settled,
@@ -272,7 +272,7 @@ pub fn predicted(
         })
         .collect();
     let drawable: Vec<usize> = (1..=asked.len()).collect();
-    // Nobody has run them here, so each is drawn at least a little.
+    // They have not run here, so each is drawn at least a little.
     let unseen = drawable.iter().copied().collect();
     let shares = allocate(&Race {
         draws: &draws,

@@ -22,7 +22,7 @@ const LEVEL: f64 = 100.0;
 const BLOCK: f64 = 30.0;
 /// The noise that is expected, which weighs as much as two rows.
 const NOISE: f64 = 0.01;
-/// Degrees of freedom of the noise, and after how many rows wild ones can be told.
+/// Degrees of freedom of the noise, and after how many rows wild ones can be recognised.
 const DEGREES: f64 = 4.0;
 const ROWS_TO_WEIGH: usize = 8;
 /// Sweeps over the grid, those that are dropped first, and the draws that each other one gives.

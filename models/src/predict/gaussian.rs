@@ -1,9 +1,9 @@
 //! A Gaussian process over log bytes, nodes and ranks per node, around what the simulator says.
 //!
-//! A contrast is a slope times the simulator's + what the default has of its own in the cell, which is in all contrasts
-//! there + the variant's own + what is smooth over places + what is this contrast's alone. Without the second, the
-//! default's leaps from one algorithm to another would look like every variant's.
-//! How far smoothness reaches and how much is alone is chosen by the likelihood of all variants together.
+//! A contrast is a sum: a slope times the simulator's + the default's own effect in the cell, which is in all
+//! contrasts there + the variant's own + a part smooth over places + this contrast's alone. Without the second, the
+//! default's leaps from one algorithm to another would look like every variant's. How far smoothness reaches and how
+//! much is alone is chosen by the likelihood of all variants together.
 
 mod cells;
 mod kernel;

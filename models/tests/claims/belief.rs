@@ -254,8 +254,8 @@ fn a_variant_that_ran_in_runs_with_other_draws_alone_shifts_nothing() {
     }
 }
 
-/// Of a hundred runs nobody knows what came behind, and of the newest everybody does. It varies there as the calls' own
-/// time does, so what is by chance in one tells of the other: in that run, and in no other.
+/// What came behind is unknown in a hundred runs, and known in the newest. It varies there as the calls' own time
+/// does, so what is by chance in one tells of the other: in that run, and in no other.
 #[test]
 fn what_comes_behind_the_calls_of_one_run_makes_nobody_surer_of_all_others() {
     let truth = Truth {

@@ -61,7 +61,7 @@ const TUNED: [Collective; 5] = [
     Collective::Alltoall,
     Collective::Reduce,
 ];
-/// Numbers of sizes, each of a cell of its own.
+/// Numbers of sizes, each of a separate cell.
 const SIZES: std::ops::Range<u64> = 0..10;
 
 fn of_size(collective: Collective, size: u64) -> Shape {

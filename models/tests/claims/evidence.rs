@@ -68,7 +68,7 @@ fn drift_of_the_machine_is_taken_out_and_stalls_are_counted_apart() {
 #[test]
 fn variants_that_never_met_are_of_different_components() {
     let mut calls = calls(USUAL, &[1.0, 1.0, 1.0]);
-    // The third runs on a communicator of its own.
+    // The third runs on a separate communicator.
     for call in &mut calls {
         call.comm = u64::from(call.variant == 2);
     }

@@ -156,7 +156,7 @@ pub fn name(variant: usize) -> String {
         .to_string()
 }
 
-/// Beliefs and choices where every shape is a cell of its own, whose variants may all be drawn.
+/// Beliefs and choices where every shape is a cell, whose variants may all be drawn.
 pub fn decide(
     evidence: &[Evidence],
     n_variants: usize,

@@ -634,7 +634,7 @@ fn what_takes_less_than_the_default_shifts_is_ranked_by_its_cost() {
         .collect();
     assert!(gains.is_sorted_by(|a, b| a > b), "{gains:?}");
     assert!((3.0..12.0).contains(&gains[0]), "{gains:?}");
-    // And its cost is told, not its time.
+    // And its cost is published, not its time.
     let logs = evidence.iter().filter(|row| row.variant == 0);
     let logs: Vec<f64> = logs
         .map(|row| (row.level_ns * row.time.mean).ln())
@@ -757,7 +757,7 @@ fn a_copy_of_the_default_wins_by_chance_in_a_hundredth_of_the_cells_and_everywhe
     assert!(100 * won <= cells, "{won} of {cells}");
     let cheated = control(1, 0.05, 0.8);
     assert_eq!(cheated.won, cheated.cells, "{cheated:?}");
-    // Without copies nobody can tell.
+    // Without copies that is unknown.
     let nothing = trained(&runs(&settings(""), 64, &[], 5, 100), &settings(""));
     assert_eq!(nothing.control, Control::default());
 }

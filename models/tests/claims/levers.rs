@@ -185,7 +185,7 @@ fn after_ten_jobs_the_pair_is_within_3_percent_of_the_best_in_95_of_100_seeds() 
     assert!(within(0.01, 1, 0.0, 0) >= 95);
     // Main effects are all that is learned, so a larger interaction costs more.
     assert!(within(0.02, 1, 0.0, 0) >= 85);
-    // Seeds that nobody looked at while this was made, and programs that ask four times a job.
+    // Seeds that were not looked at while this was made, and programs that ask four times a job.
     assert!(within(0.01, 1, 0.0, 50_000) >= 93);
     assert!(within(0.01, 4, 0.0, 60_000) >= 95);
     // The work of a mesh that moves is uneven, not for all arms at once, and each job goes through the same.

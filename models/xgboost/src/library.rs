@@ -55,7 +55,7 @@ functions! {
 impl XgBoost {
     /// The library, loaded once in a process.
     ///
-    /// Errors: what was tried and why it failed, with the way out.
+    /// Errors: what was tried and why it failed, with the remedy.
     pub fn load() -> Result<XgBoost, String> {
         static LOADED: OnceLock<Result<Functions, String>> = OnceLock::new();
         let loaded = LOADED.get_or_init(|| {

@@ -36,7 +36,7 @@ impl Account {
         }
     }
 
-    /// Says once more that the job runs, with the epochs of its levers so far: one that dies has told of them.
+    /// Says once more that the job runs, with the epochs of its levers so far: those of a job that dies are kept.
     pub fn goes_on(&self, world: &World, terms: &JobTerms, (job, library): (&str, &str)) {
         if let Some(folder) = self.to.ledger.as_ref().filter(|_| world.rank == 0) {
             let so_far = JobSummary::begun(self.facts(&world.node_of_rank, terms, (job, library)));

@@ -29,7 +29,7 @@ impl Named {
     }
 }
 
-/// The name of the program's file, and a hash of its folder. Its arguments are nobody's business: they may hold secrets.
+/// The name of the program's file, and a hash of its folder. Its arguments are left out: they may hold secrets.
 fn program() -> (String, String) {
     let file = std::env::current_exe().unwrap_or_default();
     let name = file.file_name().unwrap_or_default();

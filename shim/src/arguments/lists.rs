@@ -19,7 +19,7 @@ pub enum List {
 pub struct Listed {
     pub start: *mut c_void,
     pub counts: List,
-    /// Counted in extents of the type; in bytes where each block has a type of its own.
+    /// Counted in extents of the type; in bytes where each block has its own type.
     pub places: List,
     pub types: Types,
 }

@@ -109,7 +109,7 @@ impl Arguments {
     }
 }
 
-/// Whether one of the blocks that have each a type of its own has one that is not committed.
+/// Whether a type that is not committed is among those of blocks with a type each.
 fn has_uncommitted(world: &World, comm: Comm, list: Listed) -> bool {
     if list.counts.is_null() || list.types.is_null() {
         return false;
@@ -125,7 +125,7 @@ fn has_uncommitted(world: &World, comm: Comm, list: Listed) -> bool {
     })
 }
 
-/// Whether a library refuses to pack elements of a type. Without a communicator of ours nobody can tell.
+/// Whether a library refuses to pack elements of a type. False without a communicator of ours to try it.
 fn is_uncommitted(world: &World, datatype: Datatype) -> bool {
     let comm = world.messages.comm();
     let Some(comm) = comm.filter(|_| world.types.get(datatype).is_none()) else {

@@ -97,7 +97,7 @@ pub fn blocks<N: Into<i64>>(
     }
 }
 
-/// Those of blocks of which each has a length of its own.
+/// Those of blocks that differ in length.
 #[inline(always)]
 pub fn uneven(send: UnevenSide, recv: UnevenSide, root: c_int) -> Arguments {
     Arguments::Uneven { send, recv, root }

@@ -103,7 +103,7 @@ pub enum Input {
     /// There is none on this rank.
     Nothing,
     User(Memory),
-    /// Blocks of which each has a length of its own, which this rank alone knows.
+    /// Blocks that differ in length; this rank alone knows by how much.
     Blocks(Located),
     /// The same memory as the output, from this unit on.
     InOutput {

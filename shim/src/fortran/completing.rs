@@ -9,7 +9,7 @@ use crate::pending;
 type Requests = *mut c_int;
 /// Numbers and truth values that a call writes.
 type Written = *mut c_int;
-/// One status or several; none is read.
+/// One status or several, which are not read.
 type Statuses = *mut c_void;
 
 /// What gives the handle of each request of a list.

@@ -89,8 +89,8 @@ pub(super) fn typed<N, P>(
     }
 }
 
-/// One argument as C has it. What is no type or operation becomes null, which is refused where it is looked at. Counts
-/// and places have a meaning at a root alone, and are nowhere read elsewhere.
+/// One argument as C has it. An invalid type or operation becomes null, which is refused where it is looked at.
+/// Counts and places have a meaning at a root alone, and are nowhere read elsewhere.
 macro_rules! in_c {
     ($by:ident, In $argument:ident) => {
         $by.buffer($argument).cast_const()

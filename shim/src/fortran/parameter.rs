@@ -18,7 +18,7 @@ mod kinds {
     pub type Out = Buffer;
     pub type Elements = Integer;
     pub type Counts = Integer;
-    /// Or of a wider kind, which nobody reads then.
+    /// Or of a wider kind; then they are not read.
     pub type Places = Integer;
     pub type Type = Integer;
     pub type Types = Integer;

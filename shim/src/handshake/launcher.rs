@@ -104,7 +104,7 @@ fn is_slurm_step(job: &str) -> bool {
     step.is_some_and(|(step_job, step)| job == format!("{step_job}.{step}"))
 }
 
-/// Whether the library speaks PMI-1 over the socket: MPICH unless it was built or told otherwise.
+/// Whether the library speaks PMI-1 over the socket: MPICH unless its build or the environment says otherwise.
 fn speaks_pmi_1(library: Library, library_text: &str) -> bool {
     let told = ["MPIR_CVAR_PMI_VERSION", "MPICH_PMI_VERSION", "PMI_VERSION"];
     library.product == Product::Mpich

@@ -1,10 +1,11 @@
-//! How the ranks of a node find each other: at an abstract Unix socket, which nothing of is left behind.
+//! How the ranks of a node find each other: at an abstract Unix socket, which leaves nothing behind.
 //!
 //! Whoever comes first is the head and asks the board for all; the others are members. A member tells who it is;
 //! the head tells it that it is counted, what to publish (each group says hello under its lowest rank), and in the
-//! end what became of it. A rank of another user, or in another network namespace, is not met: who meets nobody is
-//! head of itself. A program may have functions of its own named `send` and `recv`, which would be called instead of
-//! the system's, so lines are written and read as files are. Where the launcher has all ranks on one node, rank 0 is everybody's head ([`super::near`]).
+//! end what became of it. A rank of another user, or in another network namespace, is not met; a rank alone is head of
+//! itself. A program's own functions may be named `send` and `recv` and would be called instead of the system's, so
+//! lines are written and read as files are. Where the launcher has all ranks on one node, rank 0 is everybody's head
+//! ([`super::near`]).
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -28,7 +29,7 @@ pub enum Seat {
     Member(Line),
 }
 
-/// Takes a seat at the socket `place`; with none it is the head of nobody.
+/// Takes a seat at the socket `place`; without one this rank is a head without members.
 pub fn sit_down(place: Option<&str>) -> Seat {
     let address = place.and_then(|place| SocketAddr::from_abstract_name(place).ok());
     for _ in 0..ATTEMPTS {
@@ -54,14 +55,14 @@ pub fn sit_down(place: Option<&str>) -> Seat {
     Seat::Head(Head::new(None))
 }
 
-/// Takes the head's seat at `place`; where somebody has it, or there is none, the head of nobody.
+/// Takes the head's seat at `place`; where it is taken, or there is none, this rank is a head without members.
 pub fn preside(place: Option<&str>) -> Head {
     let address = place.and_then(|place| SocketAddr::from_abstract_name(place).ok());
     let listener = address.and_then(|address| UnixListener::bind_addr(&address).ok());
     Head::new(listener.filter(|listener| listener.set_nonblocking(true).is_ok()))
 }
 
-/// Takes a seat beside whoever presides at `place`; `None` where nobody does, or another user.
+/// Takes a seat beside whoever presides at `place`; `None` where no process of this user does.
 pub fn join(place: &str) -> Option<Line> {
     let address = SocketAddr::from_abstract_name(place).ok()?;
     Line::new(UnixStream::connect_addr(&address).ok()?)
@@ -195,7 +196,7 @@ impl Head {
         }
     }
 
-    /// Whoever sits at another socket: a head that nobody joins.
+    /// A head without a socket, which no rank joins.
     pub fn of_nobody() -> Head {
         Head::new(None)
     }
@@ -250,7 +251,7 @@ impl Head {
         }
     }
 
-    /// Waits until somebody comes or speaks, or for `pause`.
+    /// Waits until a rank comes or speaks, or for `pause`.
     fn wait(&self, pause: Duration) {
         let listener = self.listener.iter().map(AsRawFd::as_raw_fd);
         let strangers = self.strangers.iter().map(|line| line.stream.as_raw_fd());
@@ -295,7 +296,7 @@ impl Head {
 
     /// Tells all members what became of it, and ends the meeting.
     pub fn dismiss(mut self, text: &str) {
-        // Nobody may come in who would not be told.
+        // A rank that came in now would never hear the verdict.
         self.listener = None;
         for member in &mut self.members {
             member.line.say(text);

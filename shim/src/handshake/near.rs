@@ -1,9 +1,9 @@
-//! All ranks on one node: they meet rank 0 at a socket, and nobody asks the launcher.
+//! All ranks on one node: they meet rank 0 at a socket, without the launcher.
 //!
-//! The launcher says how many ranks it started on a node; whether they can meet shows when they try. A rank that cannot
-//! reach rank 0 in time does as on several nodes, and rank 0, whom not all have reached in time, is on the board, too.
-//! Rank 0 counts whoever said who it is, wherever it said so. Without its verdict nobody goes: where its line ends the
-//! verdict was not "go", which takes all ranks, or rank 0 is dead, and with it the job.
+//! The launcher says how many ranks it started on a node; whether they can meet shows when they try. A rank that
+//! cannot reach rank 0 in time asks the board, as on several nodes; a rank 0 that not all have reached in time is on
+//! the board, too. Rank 0 counts each rank that said who it is, wherever it said so. No rank goes without its
+//! verdict. A line that ends without one means that it was not "go", which takes all ranks, or that rank 0 is dead.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ use colltune_core::rendezvous::Pace;
 use super::launcher;
 use super::meeting::{self, Head, Heard, Line};
 
-/// Which part of the time-out (10 s unless told otherwise) rank 0 lets the others come before it is on the board: ranks
-/// leave the library's MPI_Init together.
+/// Which part of the time-out (10 s by default) rank 0 lets the others come before it is on the board: ranks leave
+/// the library's MPI_Init together.
 const HOLD: u32 = 1000;
 /// Which part of it the others wait for rank 0 to be there before they look on the board.
 const REACH: u32 = 200;

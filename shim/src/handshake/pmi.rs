@@ -1,8 +1,8 @@
 //! The name service of Slurm's PMI-1, as `srun --mpi=pmi2` has it for MPICH.
 //!
 //! MPICH cannot use it: it waits for `rc=0` where Slurm answers `info=ok`, so its own MPI_Publish_name fails though
-//! the name is there. Between two requests of the library's the socket is idle, and each request has one answer, so
-//! ours are spoken in between, in MPI_Init alone, and their answers are read to the end before the library goes on.
+//! the name is there. Between two requests of the library's the socket is idle, and each request has one answer. So
+//! ours are sent in between, in MPI_Init alone, and their answers are read to the end before the library goes on.
 
 use std::ffi::c_int;
 use std::fs::File;

@@ -8,7 +8,7 @@ use crate::abi::{Request, request_bits};
 use crate::pending;
 
 type Requests = *mut Request;
-/// One status or several; none is read.
+/// One status or several, which are not read.
 type Statuses = *mut c_void;
 
 /// Defines a function of MPI's; the body gets the call.

@@ -17,8 +17,8 @@ use crate::names::{in_manner, with_buffers, without_buffers};
 use crate::tune::WatchedCall;
 use crate::watch;
 
-/// Defines the functions of one collective. `Elements` stands for the type of counts. Places are of the counts' width, or
-/// distances in bytes, which nobody reads here.
+/// Defines the functions of one collective. `Elements` stands for the type of counts. Places are of the counts'
+/// width, or distances in bytes, which are not read here.
 macro_rules! passes {
     ($collective:ident { $($manner:ident $($field:ident)?: $($name:ident)+, $plain:ident $f08:ident;)* } $arguments:tt
      $of:expr) => {

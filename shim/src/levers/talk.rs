@@ -82,7 +82,7 @@ impl<'a> Talk<'a> {
                     patient: false,
                 } => accord.received(self.receive(from, self.longest_ns)),
                 Next::Receive { from, .. } => {
-                    // It has asked and will answer. Without it nobody knows what the others do.
+                    // It has asked and will answer. Without the answer no rank knows what the others do.
                     let answer = self.receive(from, u64::MAX);
                     if answer.is_none() {
                         self.world
@@ -252,7 +252,7 @@ impl<'a> Talk<'a> {
 
 /// A message that came.
 enum Told {
-    /// Of a talk that is over: somebody had given up, or came late.
+    /// Of a talk that is over: a rank had given up, or came late.
     Earlier,
     Now(Message),
     /// Of other members, another lever, or a talk that this rank is behind of.

@@ -11,7 +11,7 @@ static TALKED: Mutex<BTreeMap<u64, Talked>> = Mutex::new(BTreeMap::new());
 #[derive(Clone, Default)]
 pub struct Talked {
     pub talks: u64,
-    /// They asked differently once: the first arm runs for good.
+    /// Ranks passed different arms or sizes once. From then on they run the first arm.
     pub is_refused: bool,
     /// The classes of sizes and arms that were found to be slower than the first one.
     pub left: Vec<(i32, String)>,

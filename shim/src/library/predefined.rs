@@ -117,7 +117,7 @@ enum Shape {
     Holes,
 }
 
-/// `None` for what is no predefined type of a name that the standard knows.
+/// `None` unless it is a predefined type that the standard names.
 fn describe(pmpi: &Pmpi, datatype: Datatype) -> Option<(Sort, Shape)> {
     let (mut integers, mut addresses, mut types, mut combiner) = (0, 0, 0, -1);
     // SAFETY: the library looks at the handle before it uses it; four numbers are written.

@@ -27,7 +27,7 @@ use crate::p2p::{self, Need, Schedules};
 use crate::scratch::{self, ALIGN, Demand, Scratch, User};
 use crate::world::World;
 
-/// No messages: what a node does is not told by a program.
+/// No messages: no program says what a node does.
 static NOTHING: Program = Program {
     parts_per_block: 1,
     chunks: 0,
@@ -145,7 +145,7 @@ fn run_begun(
             result.and(call.hand_over(&places))
         };
         if result.is_err() && !stays {
-            // Messages may still be under way out of it.
+            // The library may still be reading it for messages under way.
             scratch.block.abandon();
         }
         result

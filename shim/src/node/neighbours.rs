@@ -30,8 +30,8 @@ impl LongWait {
         }
     }
 
-    /// Called again and again while this rank waits. False where a neighbour is gone, which `processes`
-    /// gives; 0 is one that has left MPI, or that nobody knows by its number here.
+    /// Called again and again while this rank waits. False where one of `processes` is gone; 0 is one that has left
+    /// MPI, or whose number is unknown here.
     #[inline]
     pub fn goes_on(&mut self, world: &World, processes: impl Iterator<Item = u64>) -> bool {
         self.turns = self.turns.wrapping_add(1);

@@ -84,7 +84,7 @@ impl Phases<'_, '_> {
         let mut result = Ok(());
         if let Some(across) = parts.across {
             if input_is_output {
-                // What is received would overwrite what is not combined yet.
+                // Messages would overwrite operands that are not combined yet.
                 node.combine_all();
             }
             let part = bases.part(elements, (map, view), &across);

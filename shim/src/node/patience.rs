@@ -112,7 +112,7 @@ impl Patience {
                 0 => {}
                 class => return Err(class as c_int),
             }
-            // The library itself may have found out that somebody is gone.
+            // The library itself may have found out that a rank is gone.
             let able = world.messages.progress(world.pmpi);
             let processes = (0..).map_while(neighbours);
             if !able || !wait.goes_on(world, processes) {

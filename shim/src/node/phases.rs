@@ -35,8 +35,8 @@ pub struct Phases<'a, 'b> {
     pub elements: Elements<'b>,
     /// What messages between nodes need.
     pub between: Option<(Endpoint<'b>, &'a mut Vec<Request>, &'a mut Vec<u64>)>,
-    /// Room for a message, where a rank has no buffer of the caller's for what it carries, and behind it for the
-    /// result of the library's reduce; or for the input of an alltoall in place.
+    /// Room for a message where the caller gave this rank no buffer for it, and behind it for the result of the
+    /// library's reduce; or room for the input of an alltoall in place.
     pub spare: *mut u8,
 }
 

@@ -1,10 +1,9 @@
 //! Long messages that are copied once: ranks read each other's buffers where they lie.
 //!
 //! The kernel copies from one process into another (process_vm_readv), where it lets it: security modules and
-//! containers may forbid that, so the ranks find out in the set-up and agree. Lines carry the addresses; which steps a
-//! rank takes says [`SingleCopy`]. Memory that can be used
-//! and not be read in this way, as a device's may, shows in the first bytes or at the end, to all alike, and
-//! then the call runs through the cells.
+//! containers may forbid that, so the ranks find out in the set-up and agree. Lines carry the addresses;
+//! [`SingleCopy`] says which steps a rank takes. Memory that cannot be read in this way, as a device's may, shows in
+//! the first bytes or at the end, to all ranks alike. Then the call runs through the cells.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{Ordering, fence};
@@ -81,7 +80,7 @@ impl Phases<'_, '_> {
     /// As [`Phases::run`].
     pub(super) unsafe fn by_reading(&mut self) -> Result<(), c_int> {
         // Others read the program's buffers: what it wrote past the caches (non-temporal stores, which no store of ours
-        // waits for) has to be there before an address is told.
+        // waits for) has to be there before the address is passed on.
         fence(Ordering::SeqCst);
         let Some(segment) = self.segment.as_deref_mut() else {
             // It is alone on its node.
@@ -165,7 +164,7 @@ impl Reading<'_, '_> {
             .hear_words(self.elements.world, of, self.ticket)
     }
 
-    /// Reads from another rank's memory. What fails before all have agreed is told then.
+    /// Reads from another rank's memory. A failure before all have agreed is reported when they do.
     ///
     /// # Safety
     /// There is room for the bytes at `into`.

@@ -54,7 +54,7 @@ impl Repeat {
         })
     }
 
-    /// Whether a call has the arguments that the last one had, and buffers that nobody has to look at.
+    /// Whether a call has the arguments that the last one had, and buffers that need no check.
     #[inline(always)]
     pub fn is_like(&self, operands: &Reduction) -> bool {
         let (send, recv) = (operands.send, operands.recv);

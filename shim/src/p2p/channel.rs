@@ -1,4 +1,4 @@
-//! Channels: the tags by which the messages of one communicator are told from all others'.
+//! Channels: the tags that keep the messages of one communicator apart from all others'.
 
 use std::collections::BTreeSet;
 use std::ffi::c_int;

@@ -37,7 +37,7 @@ impl<'a> Endpoint<'a> {
     /// Sends elements to a rank of the world.
     ///
     /// # Safety
-    /// The elements lie there, and nobody writes them until the request is complete.
+    /// The elements lie there and are not written until the request is complete.
     #[inline]
     pub unsafe fn send(&self, what: Typed, to: c_int, request: &mut Request) -> Result<(), c_int> {
         let (start, datatype) = (what.start.cast(), what.datatype);
@@ -56,7 +56,7 @@ impl<'a> Endpoint<'a> {
     /// Receives elements from a rank of the world.
     ///
     /// # Safety
-    /// There is room for the elements, and nobody touches it until the request is complete.
+    /// There is room for the elements, which is not touched until the request is complete.
     #[inline]
     pub unsafe fn receive(
         &self,
@@ -66,7 +66,7 @@ impl<'a> Endpoint<'a> {
     ) -> Result<(), c_int> {
         let (start, datatype) = (into.start.cast(), into.datatype);
         let (pmpi, tag, comm) = (self.world.pmpi, self.tag, self.comm);
-        // SAFETY: there is room that nobody touches before the request is complete, as the caller promises.
+        // SAFETY: there is room, not touched before the request is complete, as the caller promises.
         check(unsafe {
             match c_int::try_from(into.count) {
                 Ok(count) => (pmpi.irecv)(start, count, datatype, from, tag, comm, request),

@@ -117,7 +117,7 @@ impl ScheduledCall<'_> {
         }
     }
 
-    /// Data is moved as bytes; reductions, and blocks whose lengths nobody shares, are elements where they lie.
+    /// Data is moved as bytes; reductions, and blocks of lengths that are not shared, are elements where they lie.
     fn moves_bytes(&self) -> bool {
         self.view.unit.combine.is_none() && !self.has_own_counts
     }
@@ -327,7 +327,7 @@ impl ScheduledCall<'_> {
             // It is nowhere on this rank, or lies where it goes.
             _ => self.endpoint.bytes(std::ptr::null_mut(), 0),
         };
-        // Nobody need name a type of nothing.
+        // Without elements the type may be invalid.
         let is_empty =
             block.count == 0 || self.endpoint.world.type_bytes(block.datatype) == Some(0);
         Typed {

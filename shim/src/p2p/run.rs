@@ -21,7 +21,7 @@ pub trait Overlap {
     fn ended(&mut self, call: &ScheduledCall, at: usize);
 }
 
-/// Nobody: the input is there, and the output is looked at afterwards.
+/// No overlap: the input is there, and the output is looked at afterwards.
 impl Overlap for () {
     #[inline(always)]
     fn wanted(&mut self, _: &ScheduledCall, _: &Span) -> Result<(), c_int> {

@@ -140,7 +140,7 @@ impl Drop for RunningSchedule {
 }
 
 impl Schedules {
-    /// Gives back the channel, the programs and the scratch memory; waits for nobody.
+    /// Gives back the channel, the programs and the scratch memory, without waiting.
     pub fn free(&mut self) {
         self.channel.free();
         *self = Schedules::default();
@@ -164,8 +164,8 @@ impl Schedules {
         self.calls.is_multiple_of(calls)
     }
 
-    /// Begins a call, which ends where an exception leaves it, too. Behind a longjmp nobody knows which messages are
-    /// still to come, so later ones cannot be told from them.
+    /// Begins a call, which ends where an exception leaves it, too. Behind a longjmp it is unknown which messages are
+    /// still to come, so later ones cannot be kept apart from them.
     #[inline]
     pub(super) fn begin(&self, world: &World) -> RunningSchedule {
         if self.under_way.replace(true) {

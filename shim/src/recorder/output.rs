@@ -22,7 +22,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Makes a file of its own at `path`, with a header and room for `length` bytes in all.
+    /// Makes a new file at `path`, with a header and room for `length` bytes in all.
     ///
     /// Errors: when it cannot be made, or there is no room; nothing is left then.
     pub fn create(
@@ -51,7 +51,7 @@ impl Output {
 
     /// Whether the file is still the one that was created, with all that was written to it, `length` bytes.
     ///
-    /// Errors: `NotFound` for a file that somebody removed, `UnexpectedEof` for one that somebody truncated.
+    /// Errors: `NotFound` for a file that was removed, `UnexpectedEof` for one that was truncated.
     pub fn check(&self, length: u64) -> io::Result<()> {
         let found = seen(&self.file)?;
         if found.identity != self.identity {

@@ -1,9 +1,9 @@
 //! The end of tuning, in MPI_Finalize behind all that the program does there.
 //!
 //! MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, the last one that was set first, and until that is
-//! done the program may call whatever it likes: a callback of its own may send what another rank waits for before its
-//! own MPI_Finalize. Who waited for the other ranks before that would hang such programs. So the end hangs on an
-//! attribute of ours, which was set in MPI_Init and goes last, and calls of the callbacks are tuned like any others.
+//! done the program may call whatever it likes: its callback may send what another rank waits for before its own
+//! MPI_Finalize. Waiting for the other ranks before that would hang such programs. So the end hangs on an attribute
+//! of ours, which was set in MPI_Init and goes last, and calls of the callbacks are tuned like any others.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -41,7 +41,7 @@ pub fn finalize(finalize: impl Fn() -> c_int) -> c_int {
     let code = tuner
         .registry
         .while_freed(tuner.handles.comm_self, &finalize);
-    // MPICH keeps MPI_COMM_SELF while a session is open; the others are past all that could be told to them.
+    // MPICH keeps MPI_COMM_SELF while a session is open; the other ranks can hear nothing any more.
     if let Some(tuner) = fence::disarm() {
         switch::let_be();
         floating::by_default(|| tuner.keep_records());

@@ -24,7 +24,7 @@ use crate::recorder::Recorder;
 use crate::warn::say;
 use crate::world::Messages;
 
-/// The shortest time by which traces of running jobs are told from others.
+/// The shortest time without a write after which a trace may belong to a job that died.
 const REST_MIN: Duration = Duration::from_secs(60);
 
 /// What the ranks have then.
@@ -44,7 +44,7 @@ pub struct Opened {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Programs {
     Allowed,
-    /// One of them is not to be tuned, so none is.
+    /// One of them is not to be tuned, so the others are not either.
     Denied,
 }
 
@@ -58,7 +58,7 @@ pub struct JobFacts<'a> {
     pub log: Option<&'a str>,
     /// The folder of traces, if anything is recorded.
     pub incoming: Option<&'a str>,
-    /// What the library was told of its algorithms; empty where nothing.
+    /// The user's settings of the library's algorithms; empty without any.
     pub told: &'a str,
     pub rank: u32,
     pub node_of_rank: &'a [u32],

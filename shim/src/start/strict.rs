@@ -29,7 +29,7 @@ pub fn untuned(problem: &str) {
     untuned_at(rank_in_environment(), problem);
 }
 
-/// The same where the site wants it so: who asked for nothing else is told nothing.
+/// The same where the site wants it so; silent unless the job is strict.
 pub fn denied(problem: &str) {
     if IS_STRICT.get() == Some(&true) {
         untuned(problem);

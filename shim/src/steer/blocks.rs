@@ -10,10 +10,10 @@ use crate::private;
 use crate::scratch::{self, User};
 use crate::world::World;
 
-/// Runs an alltoall or allgather as one of bytes, where the library needs that. `modified_bruck` of Open MPI 4.1 and 5.0
-/// reads what is sent as if it had the type of what is received, so a transposition by types comes out wrong, and both it
-/// and `bruck` of allgather write outside of their memory where the extent is negative; `brucks` of
-/// MPICH 4.0.2 takes blocks of pair types above 8 KiB for too long. `None` where the call is right as it is.
+/// Runs an alltoall or allgather as one of bytes, where the library needs that. `modified_bruck` of Open MPI 4.1 and
+/// 5.0 reads the input as if it had the output's type, so a transposition by types comes out wrong. Both it and
+/// `bruck` of allgather write outside of their memory where the extent is negative. `brucks` of MPICH 4.0.2 takes
+/// blocks of pair types above 8 KiB for too long. `None` where the call is right as it is.
 ///
 /// The bytes of each message stay the same, so ranks need not do so alike.
 ///
@@ -33,7 +33,7 @@ pub unsafe fn blocks_as_bytes(
     };
     let in_place = is_in_place(send.start);
     let types = [if in_place { recv } else { send }.datatype, recv.datatype];
-    // What is no type is the library's to report, once.
+    // The library reports an invalid type, once.
     let null = bits(world.handles.datatype_null);
     if types.map(bits).contains(&null) || exchanged && in_place {
         return None;

@@ -276,8 +276,8 @@ impl Tools {
     }
 }
 
-/// Each value's name and number, where every value is explained in a line of its own:
-/// `smp           - Force smp algorithm`. `None` for a description of one line.
+/// Each value's name and number, where a description explains each value in a separate line: `smp - Force smp
+/// algorithm`. `None` for a description of one line.
 fn values_by_line(description: &str) -> Option<Vec<(&str, c_int)>> {
     let explained = description.lines().skip(1);
     let names = explained.map(|line| Some(line.split_once(" - ")?.0.trim()));

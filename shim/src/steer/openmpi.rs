@@ -66,8 +66,8 @@ impl CarrierComms {
     }
 }
 
-/// What the component of our variants was told of its algorithms, in the environment or in a file of parameters, by the
-/// variables' names there. `None` where it cannot be asked.
+/// The user's settings of the algorithms of our variants' component, from the environment or a file of parameters, by
+/// the variables' names there. `None` where they cannot be read.
 pub fn told() -> Option<Vec<(String, String)>> {
     let lookup = Lookup::new()?;
     let is_on = lookup

@@ -11,8 +11,8 @@ use crate::scratch::{self, User};
 use crate::world::World;
 
 /// Runs a reduce_scatter in place with a copy of the operands, which `run` gets. Each rank may be in place or not as it
-/// likes (MPI 3.1, 5.10.2), so ranks cannot agree to run something else then; but the library's algorithms differ in
-/// what they leave behind a result in place, and none of them touches that where the operands are elsewhere.
+/// likes (MPI 3.1, 5.10.2), so ranks cannot agree to run something else then. But the library's algorithms differ in
+/// what they leave behind a result in place. None of them touches that where the operands are elsewhere.
 ///
 /// # Safety
 /// The arguments are those of a valid MPI_Reduce_scatter in place.

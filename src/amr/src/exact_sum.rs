@@ -1,8 +1,8 @@
 //! Sums of `f64` without rounding: the same bits for every order, grouping, rank count and reduction algorithm.
 //!
 //! An [`ExactSum`] is a fixed-point number that spans the whole range of `f64`, held as [`WORDS`] signed words.
-//! Two of them merge by adding word to word, so a sum over ranks is one allreduce of `i64` with the plain SUM;
-//! the result is rounded once, at the end, to the nearest `f64`, ties to even.
+//! Two of them merge by adding word to word, so a sum over ranks is one allreduce of `i64` with the plain SUM. The
+//! result is rounded once, at the end, to the nearest `f64`, ties to even.
 //!
 //! ```text
 //!   words[0]           words[1]                      words[69]        words[70..73]
@@ -11,10 +11,10 @@
 //! Each word carries 32 bits of the number and has 31 spare bits for carries that have not been passed on yet.
 //!
 //! Long slices do not touch the words value by value. A chunk whose largest magnitude is below 2^m is split without
-//! error at two fixed places (adding and subtracting 1.5 x 2^k rounds every value to the same grid, and sums of
-//! multiples of one grid are exact as long as they stay in one binade); what is finer than both grids, which happens
-//! only in chunks that span more than 2^34, goes through the words.
-//! Source: Rump, Ogita & Oishi, SIAM J. Sci. Comput. 31(1), 2008 (extraction); Neal, arXiv:1505.05571, 2015 (words).
+//! error at two fixed places. Adding and subtracting 1.5 x 2^k rounds every value to the same grid, and sums of
+//! multiples of one grid are exact as long as they stay in one binade. Parts finer than both grids, which only chunks
+//! that span more than 2^34 have, go through the words. Source: Rump, Ogita & Oishi, SIAM J. Sci. Comput. 31(1), 2008
+//! (extraction); Neal, arXiv:1505.05571, 2015 (words).
 
 /// Words of a sum, and so the length of the `i64` vector that an allreduce adds up (584 bytes).
 pub const WORDS: usize = DIGITS + 3;

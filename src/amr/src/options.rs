@@ -131,8 +131,8 @@ pub struct Options {
     /// Use blocking sends.
     #[arg(long)]
     pub blocking_send: bool,
-    /// What messages carry: 0 what is needed; 1 ghosts beside the faces too, and all cells of finer
-    /// blocks, which the receiver adds up; 2 the ghosts, but sums of finer cells as with 0.
+    /// What messages carry. 0: what is needed. 1: the ghosts beside the faces, too, and all cells of
+    /// finer blocks, which the receiver adds up. 2: the ghosts of 1, the sums of 0.
     #[arg(long, default_value_t = 0, value_parser = value_parser!(u8).range(..=2))]
     pub code: u8,
     /// Stages between checksums; 0 for none.

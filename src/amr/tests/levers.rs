@@ -1,4 +1,4 @@
-//! Levers of whole runs on ranks in threads: epochs, what is told of them, and that no bit depends on an arm.
+//! Levers of whole runs on ranks in threads: epochs, what is reported of them, and that no bit depends on an arm.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn a_run_ends_with_the_same_bits_whatever_arms_it_has_had() {
                 assert_eq!(arms.values().sum::<u64>(), 32, "{arms:?}");
             }
         }
-        // Nobody chooses: the first arm, which is what the option's default does.
+        // Without a tuner: the first arm, which is what the option's default does.
         let plain = try_run(3, &line).expect("a run");
         let first = try_run(3, &format!("{line} --placement tuned")).expect("a run");
         assert_eq!(steps(&first, "placement"), [("rcb", 32)]);

@@ -40,7 +40,7 @@ struct Cli {
 enum Command {
     /// Emulate a published study, and say what of it is reproduced
     Study(study::Args),
-    /// Run every study and write one page of them
+    /// Run every study and list in one file what they found
     Evidence(evidence::Args),
     /// Judge learners by recorded jobs: what each would have cost
     Evaluate(evaluate::Args),

@@ -21,11 +21,11 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Reads a database's runs. What cannot be read, or did not end, is nobody's job.
+    /// Reads a database's runs. Runs that cannot be read, or did not end, are left out.
     pub fn read(db: &Database) -> Ledger {
         let runs = runs::times(db, &mut Vec::new());
         let mut ledger = Ledger::default();
-        // Of jobs without the tuner nobody knows where their time went.
+        // Of jobs without the tuner it is unknown where their time went.
         let ended = (runs.iter()).filter(|run| run.exit == Exit::Finalized && run.wall_s > 0.0);
         ended.for_each(|run| ledger.add(run));
         ledger

@@ -24,7 +24,7 @@ pub struct Round {
     bare_first: bool,
 }
 
-/// The arms of one side: those on the line, and those that the program is told where it asks.
+/// The arms of one side: those on the line, and those that the program gets where it asks.
 #[derive(Clone, Debug, Default)]
 pub struct Sides {
     pub line: Arms,

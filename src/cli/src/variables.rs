@@ -19,7 +19,7 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    /// What is wrong with one; of a path nobody can tell.
+    /// What is wrong with one; paths are not checked.
     pub fn find(name: &str, value: &OsStr) -> Option<Wrong> {
         if !name.starts_with(environment::PREFIX) {
             return None;

@@ -21,8 +21,8 @@
 //! turn_ns = 1300.0
 //! ```
 //! and `[between]` with the keys of `[inside]`. A level that could not be measured, because the job had one
-//! node or one rank on each, is missing; what is usual stands for it. Where every rank had a core of its own,
-//! `[cores]` is missing.
+//! node or one rank on each, is missing; what is usual stands for it. Where no ranks shared a core, `[cores]` is
+//! missing.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

@@ -13,8 +13,8 @@ pub struct SharedCall {
 }
 
 impl SharedCall {
-    /// A call of so many elements. A size that nobody can name, as of types that are too long for the library's own
-    /// numbers, is the largest, unless there are no elements. A count that is none is the largest, too.
+    /// A call of so many elements. An unknown size, as of types that are too long for the library's own numbers, is
+    /// the largest, unless there are no elements. A negative count is the largest, too.
     #[inline(always)]
     pub fn of_elements(collective: Collective, count: i64, type_bytes: Option<u64>) -> SharedCall {
         let count = u64::try_from(count).unwrap_or(u64::MAX);

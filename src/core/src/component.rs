@@ -8,7 +8,7 @@ pub const COLUMN: &str = "component";
 pub struct Component<'a> {
     pub name: &'a str,
     pub priority: i32,
-    /// Some run only where they are told to.
+    /// Some run only where a user enables them.
     pub enabled: bool,
 }
 

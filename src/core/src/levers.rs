@@ -56,7 +56,7 @@ pub fn spell(arms: &Arms) -> String {
     words.collect::<Vec<_>>().join(";")
 }
 
-/// The arms that a text names; what is none is left out.
+/// The arms that a text names; other parts are left out.
 pub fn parse(text: &str) -> Arms {
     let parts = split(text, ';').into_iter();
     let arms = parts.filter_map(|part| {

@@ -1,12 +1,14 @@
 //! The pure heart of colltune: no MPI, clock, file, environment, thread or `unsafe`.
 //!
 //! Modules stand in the order in which data flows through a job:
-//! what is called ([`collective`], [`call`], [`datatype`], [`library`]), on what ([`context`], [`component`], [`machine`]), how it can be run ([`variant`], [`catalogue`]),
-//! what a site decided ([`settings`], [`space`], [`environment`], [`programs`]) and published ([`site`]), what is worth drawing before anything is known
-//! ([`prior`]), what a training published ([`model`]), what the user of one job asks for ([`request`]), what holds for a whole run where the library asks
-//! for that ([`preset`]), what it runs with beside ([`levers`]), how the ranks of a job find each other ([`launched`], [`rendezvous`], [`roster`], [`processors`]), then the stages of one call: [`classify`], whether it
-//! is sampled ([`thin`]), [`select`], what its ranks conclude together ([`review`], [`race`]), all that decides on one
-//! communicator ([`decide`]), [`record`]; and what is left of the last ones when a job hangs ([`flight`]).
+//! what is called ([`collective`], [`call`], [`datatype`], [`library`]), on what ([`context`], [`component`],
+//! [`machine`]), and how it can be run ([`variant`], [`catalogue`]). Then what a site decided ([`settings`],
+//! [`space`], [`environment`], [`programs`]) and published ([`site`]), what is worth drawing before anything is known
+//! ([`prior`]), and what a training published ([`model`]). Of one job: what its user asks for ([`request`]), what
+//! holds for a whole run where the library needs that ([`preset`]), its [`levers`], and how its ranks find each other
+//! ([`launched`], [`rendezvous`], [`roster`], [`processors`]). Of one call: [`classify`], whether it is sampled
+//! ([`thin`]), [`select`], what its ranks conclude together ([`review`], [`race`]), all that decides on one
+//! communicator ([`decide`]), and [`record`]. When a job hangs, [`flight`] has the last calls.
 #![forbid(unsafe_code)]
 
 mod named;

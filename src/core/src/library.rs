@@ -45,8 +45,8 @@ named! {
         OpenMpi = "openmpi",
         Mpich = "mpich",
         Intel = "intel",
-        /// Cray MPICH and MVAPICH derive from MPICH, and choose among collective algorithms of their own, which nobody
-        /// can name here: they are tuned with ours alone.
+        /// Cray MPICH and MVAPICH derive from MPICH, and choose among their own collective algorithms, whose names
+        /// are unknown here: they are tuned with ours alone.
         Cray = "cray",
         Mvapich = "mvapich",
     }
@@ -54,7 +54,7 @@ named! {
 
 impl Product {
     /// The newest major version that is known here. A newer one may pass arguments in another way, or have functions
-    /// that nobody wraps, so nothing is tuned on it; newer minor versions have been served well.
+    /// without wrappers, so nothing is tuned on it; newer minor versions have been served well.
     pub const fn newest_major(self) -> u16 {
         match self {
             // Open MPI 6 passes the buffers of mpi_f08 as descriptors, and has functions with large counts.

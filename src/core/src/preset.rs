@@ -1,9 +1,9 @@
 //! Choices that hold for a whole run, for a library that reads its algorithms only when a job starts.
 //!
-//! Intel MPI takes `I_MPI_ADJUST_ALLREDUCE="1:0-2047;2:2048-2147483647"` from the environment and cannot be
-//! told anything afterwards. `colltune run` therefore draws one algorithm per collective and range of
-//! message sizes before the job ([`draw`]), spells it for the library ([`adjustment`]) and for the shim
-//! ([`spell`], [`parse`]), which labels what it records by it.
+//! Intel MPI takes `I_MPI_ADJUST_ALLREDUCE="1:0-2047;2:2048-2147483647"` from the environment and cannot be steered
+//! afterwards. `colltune run` therefore draws one algorithm per collective and range of message sizes before the job
+//! ([`draw`]), spells it for the library ([`adjustment`]) and for the shim ([`spell`], [`parse`]), which labels what
+//! it records by it.
 
 use std::collections::BTreeMap;
 
@@ -123,10 +123,10 @@ fn by_size(model: &Model, collective: Collective) -> Vec<(Range, Vec<&CellModel>
     groups.into_iter().collect()
 }
 
-/// A job of which nobody says how many ranks it has may have so many.
+/// A job whose number of ranks is not given may have so many.
 const MANY_RANKS: u64 = 1 << 16;
 
-/// The weight of each of the library's own algorithms, by its place; what is not its own counts for nothing.
+/// The weight of each of the library's own algorithms, by its place; other variants count for nothing.
 fn weights(
     cells: &[&CellModel],
     (natives, names): (&[Variant], &[String]),
@@ -140,7 +140,7 @@ fn weights(
     let (Choice::Drawn(_, n_ranks) | Choice::Best(n_ranks)) = choice;
     let bearable = bearable(natives, n_ranks.unwrap_or(MANY_RANKS), bytes);
     let place_of = |name: &str| names.iter().position(|other| other == name);
-    // Where nobody knows what it costs on so many ranks, nothing.
+    // `None` where its cost on so many ranks is unknown.
     let may_run = |name: &str| bearable[place_of(name)?];
     for cell in cells
         .iter()
@@ -167,8 +167,8 @@ fn weights(
                     add(name, share.probability / sum);
                 }
             }
-            // Where an algorithm of our own is best, or nobody knows the best on so many ranks, the library's choice runs.
-            // Of a job that may have any number of ranks, the best is told if it is bearable on many.
+            // Where an algorithm of ours is best, or the best on so many ranks is unknown, the library's choice runs.
+            // In a job that may have any number of ranks, the best is preset if it is bearable on many.
             Choice::Best(_) => {
                 let is_known = is_near.or_else(|| may_run(&cell.best)) == Some(true);
                 let tells = is_known && names.contains(&cell.best);
@@ -344,7 +344,7 @@ mod tests {
         for (best, n_told) in [
             ("native:bruck", 1),
             ("native:ring", 0),
-            // Nobody knows what these cost.
+            // The cost of these is unknown.
             ("native:knomial", 0),
             ("native:topology_aware_gatherv+bcast", 0),
         ] {

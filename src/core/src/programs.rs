@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::select::mix;
 
-    /// The same by definition, in time that nobody has.
+    /// The same by definition, in exponential time.
     fn by_definition(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([], []) => true,

@@ -1,15 +1,15 @@
 //! The race of a cell's arms against `default` inside one job: best-arm identification with a control.
 //!
 //! The samples between two reviews are a window. In each the arms' mean times are contrasted with the default's, so
-//! that whatever drifts from window to window cancels, however the draws have shifted meanwhile, each sample at its place
-//! in the program's loop ([`place`]). Stalls, far beyond most of the window and the arm's fastest sample, are counted
-//! apart: a mean that holds one says nothing else for thousands of samples. They are held against an arm that has more
-//! of them than the others.
+//! that drift from window to window cancels, however the draws have shifted meanwhile. Each sample is taken at its
+//! place in the program's loop ([`place`]). Stalls, far beyond most of the window and the arm's fastest sample, are
+//! counted apart: a mean that holds one says nothing else for thousands of samples. They are held against an arm that
+//! has more of them than the others.
 //!
 //! An arm replaces `default` when an anytime-valid t-test ([`sequential`]) says that it is faster: looking again costs
-//! nothing, and all arms together are wrong in fewer than one in a hundred cells in which none is faster. Its variance
-//! is the larger of that within the windows and that between them, and holds what autocorrelated noise adds.
-//! The arms that are left share the draws by top-two Thompson sampling ([`allocation`]).
+//! nothing, and all arms together are wrong in fewer than one in a hundred cells without a faster arm. Its variance
+//! is the larger of that within the windows and that between them, and holds what autocorrelated noise adds. The arms
+//! that are left share the draws by top-two Thompson sampling ([`allocation`]).
 //!
 //! All is reckoned with + - * / and roots from numbers that the ranks share, so they conclude alike.
 //!

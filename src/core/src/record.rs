@@ -28,8 +28,8 @@
 //!
 //! Traces that begin with "COLLTRC3" have records of 112 bytes, whose check word stands at 104 in place of the times in
 //! the next collective. Those that begin with "COLLTRC2" have records of 64 bytes, whose check word stands at 56,
-//! without what stands at 40 to 79 and 96 to 99, and a header without context and transport; on one node `start` is
-//! when the last rank started and `time` that from there to the end of the last rank, once the ranks had compared.
+//! without what stands at 40 to 79 and 96 to 99. Their header has no context and no transport. On one node, once the
+//! ranks had compared, `start` is when the last rank started and `time` goes from there to the end of the last rank.
 //! Those of "COLLTRC1" have blocking calls alone. All are read, too.
 
 mod recorded;
@@ -76,7 +76,7 @@ pub struct Header {
     pub capacity: u64,
     /// `Record::variant` is a place in this list.
     pub variants: Vec<(Collective, String)>,
-    /// What decides how long calls take and is not told above: settings of the library, processors, binding, kernel.
+    /// What else decides how long calls take: settings of the library, processors, binding, kernel.
     pub context: Vec<(String, String)>,
     /// What carries messages between nodes, as far as it is known; empty where it is not.
     pub transport: String,
@@ -105,7 +105,7 @@ impl Header {
     }
 }
 
-/// A trace without records round the bytes of an encoded header, which nobody looks at.
+/// A trace without records round the bytes of an encoded header, which are not looked at.
 pub fn frame(header: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(PREFIX_BYTES + header.len() + RECORD_BYTES);
     bytes.extend(MAGIC);

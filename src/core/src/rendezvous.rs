@@ -1,9 +1,9 @@
 //! How ranks meet at the start: who asks the launcher how often, and what is said there.
 //!
 //! The ranks of a node that found each other are a group, and one of them asks for all. A group says hello under
-//! its lowest rank. Rank 0 knows nobody's place and needs not: the lowest rank that it has not heard of yet is
-//! always the lowest of its own group, so the next name to look up is known, however ranks are spread over nodes.
-//! A rank that met nobody is a group of one.
+//! its lowest rank. Rank 0 need not know any rank's node: the lowest rank that it has not heard of yet is always the
+//! lowest of its own group, so the next name to look up is known, however ranks are spread over nodes. A rank that
+//! met no other is a group of one.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! When the ranks of a communicator conclude together from their samples of one cell, what is hopeless among its
 //! variants, and how far apart samples must be.
 //!
-//! At certain sampled calls of a cell ([`due`]) its ranks combine their observations (the largest and the
-//! sum of each, over ranks) and each applies the same functions to the same numbers, here and in the [`race`] of the
-//! variants, so all conclude the same.
+//! At certain sampled calls of a cell ([`due`]) its ranks combine their observations (the largest and the sum of
+//! each, over ranks). Each applies the same functions to the same numbers, here and in the [`race`] of the variants,
+//! so all conclude the same.
 //!
 //! [`race`]: crate::race
 
@@ -39,9 +39,9 @@ impl Progress {
     }
 }
 
-/// A variant is dropped when three samples or more were all slower than this many times the
-/// median of the cell's variants, or all it has, and be it the first alone, than this many times
-/// what the default takes in the mean.
+/// A variant is dropped when three samples or more were all slower than this many times the median of the cell's
+/// variants. It is also dropped when all its samples, be it one alone, were slower than this many times the default's
+/// mean.
 pub const TIMES_SLOWER_TO_DROP: u64 = 10;
 pub const SAMPLES_TO_DROP: u64 = 3;
 /// Until a run has this many samples of a cell, the budget widens their distance to
@@ -49,7 +49,7 @@ pub const SAMPLES_TO_DROP: u64 = 3;
 pub const LEARNING_SAMPLES: u64 = 64;
 pub const LEARNING_GAP: u64 = 4;
 
-/// As if a job had run that long at least: what agreements cost at its start is made up for later on.
+/// As if a job had run that long at least: later time pays for what agreements cost at its start.
 const CREDIT_NS: u64 = 1_000_000_000;
 /// Samples are at most that many times as far apart as their own cell asks for.
 const STRETCH_MAX: u64 = 64;
@@ -112,7 +112,7 @@ pub fn spent_ppm(spent_ns: u64, elapsed_ns: u64) -> u64 {
 
 /// Of what a communicator costs no more than this is believed: ranks that come late are waited for, too.
 const EACH_MOST_NS: u64 = 100_000_000;
-/// Nobody's budget for that is smaller, in millionths: not all of it is exploring.
+/// The least budget for that, in millionths: not all of it is exploring.
 const EACH_LEAST_PPM: u64 = 20_000;
 
 /// Whether a rank can pay for one more communicator that is tuned: for agreements, memory shared with neighbours, and so

@@ -69,8 +69,8 @@ impl Chooser {
         })
     }
 
-    /// The choice for a random word, which nobody asks for where there is one choice; `None` when there is
-    /// nothing to choose. Total.
+    /// The choice for a random word, which is not asked for where there is one choice; `None` when there is nothing
+    /// to choose. Total.
     #[inline]
     pub fn draw(&self, word: impl FnOnce() -> u64) -> Option<u16> {
         if let [one] = self.choices[..] {

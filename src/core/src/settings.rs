@@ -56,8 +56,8 @@ struct Tables {
 impl Settings {
     /// Reads the text of `colltune.toml`.
     ///
-    /// Errors: `File` for text that is no TOML, unknown keys, values out of range, and a tuning
-    /// space with a gap, an overlap, an empty range or too many cells; each names the line and the value.
+    /// Errors: `File` for text that is no TOML, unknown keys, values out of range, and a tuning space with a gap, an
+    /// overlap, an empty range or too many cells. Each names the line and the value.
     pub fn from_toml(text: &str) -> Result<Settings, SettingsError> {
         Settings::default().with_toml(text)
     }

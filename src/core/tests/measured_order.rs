@@ -19,7 +19,7 @@ const MACHINES: [(&str, &str); 2] = [
     ("node", include_str!("data/node.toml")),
     ("cluster", include_str!("data/cluster.toml")),
 ];
-/// Times that differ by less are not told apart when they are measured again.
+/// Times that differ by less may swap when they are measured again.
 const APART: f64 = 1.2;
 /// Messages of so many bytes at most are short: their cost is latency, and variants are closer together.
 const SHORT_MOST: u64 = 4096;

@@ -26,7 +26,7 @@ struct Burst {
 }
 
 impl Cores {
-    /// `None` where every rank has a core of its own.
+    /// `None` where no ranks share a core.
     pub fn new(machine: &Machine, n_ranks: usize) -> Option<Cores> {
         let node_of = machine.node_of(n_ranks);
         let per_node = machine.shape.cores_per_node;
@@ -60,7 +60,7 @@ impl Cores {
         self.of_rank[rank]
     }
 
-    /// When each rank has done what would keep a core of its own from `ready` to `end`.
+    /// When each rank has done what would keep an unshared core from `ready` to `end`.
     pub fn serve(&mut self, ready: &[f64], ends: &[f64]) -> Vec<f64> {
         let mut served = ends.to_vec();
         for core in 0..self.ranks.len() {

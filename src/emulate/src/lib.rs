@@ -4,9 +4,9 @@
 //! A pure function of (program, mesh history, machine, policy, collectives, costs, seed): no cell is computed and no
 //! message sent. Times are nanoseconds inside and seconds in what is written.
 //!
-//! Data flow: [`machine`], [`cost`] and [`mesh`] say what there is; [`traffic`] and [`place`] who gives what to whom;
-//! [`program`] lists what ranks do; [`axes`] lets it happen, with [`price`] for collectives and [`cores`] where ranks
-//! share processors; [`outcome`] is what came of it.
+//! Data flow: [`machine`], [`cost`] and [`mesh`] say what there is, [`traffic`] and [`place`] which rank gives what
+//! to which. [`program`] lists what ranks do. [`axes`] lets it happen, with [`price`] for collectives and [`cores`]
+//! where ranks share processors. [`outcome`] is what came of it.
 #![forbid(unsafe_code)]
 
 pub mod error;

@@ -1,7 +1,7 @@
 //! Files that appear whole or not at all.
 //!
-//! For what somebody writes into folders of their own. What lies where others may write, as a shared database, is
-//! opened by handles of its folders (`tuning-db`), so that no link leads elsewhere.
+//! For what a user writes into his own folders. What lies where others may write, as a shared database, is opened by
+//! handles of its folders (`tuning-db`), so that no link leads elsewhere.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
@@ -15,7 +15,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 pub struct Draft {
     /// Where it belongs.
     place: PathBuf,
-    /// Where it is until then; `None` for what is no file, as `/dev/stdout`, and is written as it goes.
+    /// Where it is until then; `None` for others than files, as `/dev/stdout`, which are written as it goes.
     unfinished: Option<PathBuf>,
 }
 

@@ -50,7 +50,7 @@ pub fn open(db: &Path) -> anyhow::Result<Database> {
     Ok(Database::open(version(db, taken.version))?)
 }
 
-/// Where the database is if nobody says it: in the folder that the job is started from.
+/// Where the database is by default: in the folder that the job is started from.
 pub const USUAL: &str = "colltune-db";
 
 /// The database that was named, else the usual one.

@@ -14,7 +14,7 @@ use goblin::elf::program_header::{PT_DYNAMIC, ProgramHeader};
 const HEADER_BYTES: usize = 64;
 /// A table of dynamic entries is refused above this length.
 const DYNAMIC_BYTES_MAX: u64 = 1 << 20;
-/// The most entries that are looked at: each is a read of its own.
+/// The most entries that are looked at: each is a separate read.
 const ENTRIES_MAX: usize = 1_000;
 /// Paths and names are cut above this length.
 const TEXT_BYTES_MAX: usize = 16 << 10;

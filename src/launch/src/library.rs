@@ -50,7 +50,7 @@ impl Launcher {
     }
 }
 
-/// The binary interface that programs of somebody's library have unless they chose the standard one.
+/// The binary interface that programs of a library have unless they chose the standard one.
 pub fn abi_of(product: Product) -> Option<Abi> {
     Abi::COMMON.into_iter().find(|abi| abi.serves(product))
 }
@@ -64,7 +64,7 @@ pub const fn abi_title(abi: Abi) -> &'static str {
     }
 }
 
-/// Whose libraries have this binary interface, where nobody else's has it.
+/// The only product whose libraries have this binary interface; `None` where several do.
 pub fn only_product(abi: Abi) -> Option<Product> {
     let mut served = Product::ALL
         .into_iter()

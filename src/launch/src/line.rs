@@ -5,9 +5,9 @@
 //!      ^launcher          ^context 1             ^context 2
 //! ```
 //! A context is what `:` separates in a multi-program line; each has a program and its arguments.
-//! Which options take a word is in the launcher's own table ([`super::options`]). An option that is in no
-//! table takes the next word if that word is no program; where it could still be another word that is the program,
-//! the context is not certain, and nothing may be put in front of it.
+//! Which options take a word is in the launcher's own table ([`super::options`]). An option that is in no table takes
+//! the next word if that word is no program. Where another word could still be the program, the context is not
+//! certain, and nothing may be put in front of it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Why a line cannot be given the tuner, with the way out; `None` for lines that start something here. `launcher` tells
-/// whether one stands on the line.
+/// Why a line cannot be given the tuner, with the remedy; `None` for lines that start something here. `has_launcher`
+/// says whether a launcher stands on the line.
 pub fn refusal(words: &[OsString], has_launcher: bool) -> Option<String> {
     let word = |place: usize| {
         let word = Path::new(words.get(place)?);

@@ -6,9 +6,9 @@
 //! alone it does while they sleep. At the end all send at once, which networks may not carry at the pace of one pair.
 //! Where there are fewer cores that ranks may use than ranks, a pair inside a node measures twice: while
 //! the others sleep, for what a message takes, and while they wait, for how long a turn of theirs is.
-//! Latency is what remains of half a round trip without both ends' overhead, which is the time that
-//! posting a message takes; the gap is the time between messages of a stream; the time per byte is
-//! the slope of half a round trip over the longest messages.
+//! Latency is what remains of half a round trip without both ends' overhead. Overhead is the time that posting a
+//! message takes, and the gap is the time between messages of a stream. The time per byte is the slope of half a
+//! round trip over the longest messages.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -3,7 +3,7 @@
 //! The plan is a JSON file: `{"ranks": 4, "patterns": [{"name": "lpt", "messages": [[0, 1, 2048]]}]}`, one
 //! `[from, to, bytes]` for each message of a round. A round posts all receives, then all sends, and
 //! waits for them. What is counted is what MPI says has arrived, and every message's bytes are looked
-//! at: each message is filled with a number of its own.
+//! at: each message is filled with a distinct number.
 
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};

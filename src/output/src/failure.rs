@@ -12,7 +12,7 @@ use crate::verbosity::{self, Verbosity};
 #[error("{0}")]
 pub struct Usage(String);
 
-/// An error of wrong usage that is a sentence of its own.
+/// An error of wrong usage that is a whole sentence.
 pub fn wrong(sentence: impl std::fmt::Display) -> anyhow::Error {
     anyhow::Error::new(Stopped {
         message: sentence.to_string(),
@@ -30,7 +30,7 @@ pub fn usage(problem: impl std::fmt::Display) -> anyhow::Error {
 #[error("pass every check")]
 pub struct Reported;
 
-/// The subcommand stopped before its end, not for a fault of its own; the message is a sentence.
+/// The subcommand stopped before its end, not for its own fault; the message is a sentence.
 #[derive(Debug, Error)]
 #[error("{message}")]
 pub struct Stopped {

@@ -57,7 +57,7 @@ impl Globals {
     }
 }
 
-/// Sets the colours for all that is printed. Help and wrong usage are told while the line is read, so it is looked
+/// Sets the colours for all that is printed. Help and wrong usage are printed while the line is read, so it is looked
 /// through for this one option before.
 pub fn colored(command: clap::Command, words: impl IntoIterator<Item = OsString>) -> clap::Command {
     let (clap, all) = match asked(words).unwrap_or(Color::Auto) {

@@ -50,7 +50,7 @@ pub fn json(found: &impl Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string(found).context("write JSON")? + "\n"))
 }
 
-/// Tells a line on the way to a result: where nobody reads it any more, the work goes on.
+/// Tells a line on the way to a result: where the reader is gone, the work goes on.
 pub fn tell(line: impl std::fmt::Display) {
     let _ = writeln!(anstream::stdout().lock(), "{line}");
 }

@@ -2,7 +2,7 @@
 //!
 //! There is one standard error, so there is one such line, and nothing of it in a log, but with `-v`. Whatever is
 //! printed for good goes through here while the line may stand there, or comes after [`clear`]; a failure clears it
-//! before it is told.
+//! before it is printed.
 
 use std::io::Write as _;
 use std::sync::LazyLock;
@@ -76,7 +76,7 @@ pub fn error(text: impl std::fmt::Display) {
     write(&format!("{ERROR}colltune:{ERROR:#} {text}"));
 }
 
-/// What somebody else named, a file in a shared database for one, moves no cursor and colours nothing.
+/// A name that another user chose, of a file in a shared database for one, moves no cursor and colours nothing.
 fn plain(text: &str) -> String {
     let plain = |sign: char| match sign {
         '\n' | '\t' => sign,

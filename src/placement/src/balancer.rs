@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::speeds::RankSpeeds;
 use crate::trigger::{MeshLife, Prospect, Situation, Trigger};
 
-/// What a run decides by, step after step. All ranks that are told the same decide the same.
+/// What a run decides by, step after step. Ranks with the same input decide the same.
 #[derive(Clone)]
 pub struct Balancer<P = Policy> {
     policy: P,
@@ -34,7 +34,7 @@ pub struct Balancer<P = Policy> {
     demanded: bool,
 }
 
-/// Measured loads differ by as much from step to step: for less nobody is asked again on the same mesh.
+/// Measured loads differ by as much from step to step: for less no policy is asked again on the same mesh.
 const NOISE: f64 = 1.01;
 
 /// How loaded the ranks are, in seconds.
@@ -83,10 +83,10 @@ pub trait Balanced {
     /// What the ranks take now; asked for where a trigger weighs loads.
     fn loads(&mut self, step: u64) -> Result<Loads, Self::Error>;
 
-    /// A policy is about to be asked: costs are told.
+    /// A policy is about to be asked: costs are shared.
     fn observe(&mut self, step: u64) -> Result<(), Self::Error>;
 
-    /// What the ranks take by the costs that were told, of these owners or else the present ones.
+    /// What the ranks take by the shared costs, of these owners or else the present ones.
     fn loads_of(&mut self, step: u64, owners: Option<&[u32]>) -> Result<Loads, Self::Error>;
 
     /// Asks the policy.
@@ -205,7 +205,7 @@ impl<P> Balancer<P> {
         &self.triggers
     }
 
-    /// Whether it has to be told loads; other triggers decide by steps and the mesh.
+    /// Whether it needs loads; other triggers decide by steps and the mesh.
     fn weighs_loads(&self) -> bool {
         let weighs =
             |trigger: &Trigger| matches!(trigger, Trigger::Imbalance(_) | Trigger::BreakEven);

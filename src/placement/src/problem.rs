@@ -8,7 +8,7 @@ use crate::error::PlacementError;
 /// Shape: everything per block is as long as the costs and in the same (curve) order.
 /// Units: costs, latencies and times per byte share one unit, usually seconds; the library never
 /// looks at which one. The costs may all be zero; there may be fewer blocks than ranks, or none.
-/// Errors: each `with_` function refuses what is not valid, so that a policy never has to.
+/// Errors: each `with_` function refuses invalid input, so that a policy never has to.
 ///
 /// ```
 /// use colltune_placement::{PlacementError, Problem};
@@ -430,7 +430,7 @@ impl<'a> Problem<'a> {
         self.memory
     }
 
-    /// What `rank` has of the second weight, if that was told.
+    /// What `rank` has of the second weight, if that is given.
     pub fn memory_of_rank(&self, rank: u32) -> Option<u64> {
         self.memory.map(|memory| memory.of_ranks[rank as usize])
     }

@@ -1,12 +1,11 @@
 //! The policies of the CPLX study as their published code behaves, defects included: a yardstick.
 //!
-//! Nobody should place blocks with these. `published:NAME` names them, so that runs, replays and the emulator can be
-//! compared with them, as the test `published` does. What differs from the
-//! paper is what the code does: where blocks divide evenly, CDP cuts greedily from the end; chunks refuse
-//! numbers of ranks that are no multiple of theirs; LPT starts rank `r` with a load of 0.0001 r; and
-//! CPLX stops to pool ranks once the next ones are within 2 % of the mean. Where the code leaves an order
-//! to chance (sorting equal costs), the lower index comes first here.
-//! Source: Jain et al. 2025, section V, and amr-tools, its code, which was read and not copied.
+//! Do not place blocks with these. `published:NAME` names them, so that runs, replays and the emulator can be
+//! compared with them, as the test `published` does. What differs from the paper is what the code does: where blocks
+//! divide evenly, CDP cuts greedily from the end. Chunks refuse numbers of ranks that are no multiple of theirs. LPT
+//! starts rank `r` with a load of 0.0001 r. CPLX stops to pool ranks once the next ones are within 2 % of the mean.
+//! Where the code leaves an order to chance (sorting equal costs), the lower index comes first here. Source: Jain et
+//! al. 2025, section V, and amr-tools, its code, which was read and not copied.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -17,7 +17,7 @@ const NEAR: f64 = 0.917_004_043_204_671_2;
 const STEPS_MAX: usize = 20;
 
 impl RankSpeeds {
-    /// Speeds that are told, of which only the ratios count.
+    /// Given speeds, of which only the ratios count.
     pub fn known(of_ranks: Option<Vec<f64>>) -> RankSpeeds {
         RankSpeeds {
             of_ranks,

@@ -79,7 +79,7 @@ fn cursors(steps: &[Step], root: i64) -> BTreeSet<i64> {
     steps.iter().filter(is_opened).map(|step| step.1).collect()
 }
 
-/// The tables and columns that a query reads. Columns of `USING` are among them, of which an authorizer is not told.
+/// The tables and columns that a query reads. Columns of `USING` are among them, which an authorizer never sees.
 pub fn used(connection: &Connection, sql: &str) -> Result<Used> {
     let steps = program(connection, sql)?;
     let mut tables =

@@ -31,7 +31,7 @@ pub struct Opened {
     pub settings: Vec<Settings>,
 }
 
-/// A variant as the library is told of it.
+/// A variant as the library's settings name it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Settings {
     /// The place in the catalogue of the collective.
@@ -93,7 +93,7 @@ pub fn expected(cell: &CellStatistics) -> (&str, f64) {
         .unwrap_or((DEFAULT, 1.0))
 }
 
-/// Whether another variant than the default is run where nobody has measured anything, as the learner as published wants.
+/// Whether another variant than the default is run without measurements, as the learner as published wants.
 pub fn is_chosen_by_prediction(cell: &CellStatistics) -> bool {
     cell.source == Source::Predicted && cell.best != DEFAULT
 }

@@ -69,7 +69,7 @@ impl Exploring {
         self.sampled + self.agreeing
     }
 
-    /// Of the whole time of runs that explored; `None` where none is known.
+    /// Of the whole time of runs that explored; `None` where that is unknown.
     pub fn share(&self) -> Option<f64> {
         (self.whole > 0.0).then(|| self.sum() / self.whole)
     }

@@ -1,9 +1,9 @@
 //! Clocks of hosts, compared by what their ranks did together.
 //!
-//! Nobody leaves a collective in which all need something of all before the last one has entered it. So each such call
-//! that ranks of two hosts recorded bounds the difference of their clocks from both sides, and many calls tell how
-//! fast it grows: a line through the middles of the bounds, in which close bounds weigh more, moved to where it keeps
-//! all bounds.
+//! No rank leaves a collective in which all need something of all before the last one has entered it. So each such
+//! call that ranks of two hosts recorded bounds the difference of their clocks from both sides, and many calls tell
+//! how fast it grows: a line through the middles of the bounds, in which close bounds weigh more, moved to where it
+//! keeps all bounds.
 
 use std::collections::HashMap;
 

@@ -213,7 +213,7 @@ fn ranks_of_nodes(places: &[Place], inflation: &Inflation) -> BTreeMap<u32, BTre
     {
         by_node.entry(place.node).or_default().insert(place.rank);
     }
-    // One node has nobody to be compared with.
+    // One node cannot be compared with others.
     if by_node.len() < 2 {
         return BTreeMap::new();
     }

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::statistics::{mad, median};
 
-/// The fewest other nodes that one is compared with, and the fewest earlier measurements: of one nobody knows which of
-/// the two is sick.
+/// The fewest other nodes that one is compared with, and the fewest earlier measurements: with one it is unknown
+/// which of the two is sick.
 const PEERS_MIN: usize = 2;
 const EARLIER_MIN: usize = 3;
 /// What differs by so many deviations differs, and they are never taken for less than this.

@@ -22,7 +22,7 @@ use crate::windows::{Meeting, Offset, Run};
 pub use picture::svg;
 pub use walk::{Part, Path, Piece, Violation, critical};
 
-/// What a message may take that nobody waits for, in nanoseconds; the clocks' uncertainty where that is more.
+/// What a message without a waiting rank may take, in nanoseconds; the clocks' uncertainty where that is more.
 const PROMPT_NS: i64 = 2_000;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -126,7 +126,7 @@ fn of_run(run: &Run, blocks: &[Block]) -> Paths {
         for piece in &path.pieces {
             let len = piece.end - piece.begin;
             *parts.entry(piece.part.name()).or_default() += len;
-            // A message under way is nobody's work.
+            // A message under way is no rank's work.
             if piece.part != Part::Transit {
                 *times.entry(piece.rank).or_default() += len;
                 *weights.entry((path.step, piece.rank)).or_default() += len as f64;

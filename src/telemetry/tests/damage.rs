@@ -1,4 +1,4 @@
-//! Telemetry of runs that were killed, of full disks, of other versions and of nobody knows what: every question has an
+//! Telemetry of runs that were killed, of full disks, of other versions and of unknown origin: every question has an
 //! answer or a sentence that says what is wrong.
 
 use std::collections::BTreeSet;

@@ -7,7 +7,7 @@ use colltune_statistics::clock::{ClockFit, Meetings};
 pub struct Place {
     /// `None` where they are on the picture's clock as they are.
     fit: Option<ClockFit>,
-    /// Its first time, from which its clock counts alone where it compares with nobody's.
+    /// Its first time, from which its clock counts alone where it compares with no other.
     first_ns: u64,
     is_alone: bool,
     zero_ns: f64,

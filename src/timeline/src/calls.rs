@@ -129,7 +129,7 @@ fn hosts(db: &Database, job: &RecordedJob) -> Result<Vec<Host>, TimelineError> {
     Ok(hosts)
 }
 
-/// Whether nobody leaves the call before all have entered it.
+/// Whether no rank leaves the call before all have entered it.
 fn needs_all_of_all(call: &TimedCall) -> bool {
     let synchronises = match call.collective.as_str() {
         "barrier" => true,

@@ -122,7 +122,7 @@ on_a_library! {
         // For one job its user decides.
         let (variants, _) = site.ran(site.job().env("COLLTUNE_PROGRAMS_ALLOW", "gmx*"));
         assert!(variants.is_empty());
-        // Who refuses to run untuned is told why.
+        // A strict job fails and says why.
         let job = site.job().env("COLLTUNE_PROGRAMS_ALLOW", "gmx*").env("COLLTUNE_STRICT", "1");
         let outcome = job.run("frequent", &["60", "1"]);
         outcome.exits(1);

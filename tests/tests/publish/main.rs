@@ -25,7 +25,7 @@ use colltune_tests::{
 use serde_json::Value;
 
 const RANKS: u32 = 2;
-/// Choices that any call takes, by which versions are told apart.
+/// Choices that any call takes, by which versions are distinguished.
 const FIRST: &str = "p2p:ring";
 const SECOND: &str = "p2p:recursive_doubling";
 

@@ -1,4 +1,4 @@
-//! What goes wrong is said in one sentence with the way out, and jobs run untuned.
+//! What goes wrong is said in one sentence with the remedy, and jobs run untuned.
 
 use std::process::Command;
 

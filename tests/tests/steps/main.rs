@@ -128,7 +128,7 @@ fn parts(printed: &str) -> Vec<(Vec<&str>, Option<i32>)> {
     parts.collect()
 }
 
-/// Runs a session in a folder of its own.
+/// Runs a session in a new folder.
 fn run(mpi: Mpi, name: &str) {
     let file = top().join(format!("examples/steps/{name}.session"));
     let text = fs::read_to_string(&file).expect("a session of ours");
@@ -182,7 +182,7 @@ fn can_play_others() -> bool {
     (is_root() && works) || skip("needs root, to play two users").unwrap_or(false)
 }
 
-/// Gives the session accounts that this machine does not have; they are seen by nobody else.
+/// Gives the session accounts that this machine does not have; other processes do not see them.
 fn accounts(installed: &Installed) -> String {
     let work = installed.at("work");
     fs::set_permissions(&work, fs::Permissions::from_mode(0o777)).expect("the folder is ours");

@@ -57,7 +57,7 @@ pub enum Standing {
     Counts,
     /// Newer runs of its kind say enough.
     Thinned,
-    /// Somebody has said that it should not count.
+    /// A user has left it out.
     LeftOut,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Stored {
     pub superseded: Vec<bool>,
     /// Whether newer runs of its kind say enough.
     pub thinned: Vec<bool>,
-    /// Whether a run counts: it is neither of these, and nobody has said that it should not.
+    /// Whether a run counts: it is neither of these, and no user has left it out.
     pub counts: Vec<bool>,
 }
 

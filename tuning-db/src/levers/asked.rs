@@ -162,8 +162,8 @@ mod tests {
     use super::super::file::{learned, path};
     use super::*;
 
-    /// A run of a program with three arms, of which the last one takes `slow` times as long as the second, the first one
-    /// half as long again; each run is as fast as its node happens to be. `arm` says what an epoch runs.
+    /// A run of a program with three arms. The last one takes `slow` times as long as the second, the first one half
+    /// as long again. Each run is as fast as its node happens to be. `arm` says what an epoch runs.
     fn run_of(
         run: u16,
         epochs: u16,

@@ -1,4 +1,4 @@
-//! What somebody expects of a lever before a program ran: it weighs the first draws, and nothing else.
+//! Expected times of a lever's arms before a program ran: they weigh the first draws, and nothing else.
 
 use colltune_core::levers::asked::LeverPlace;
 use colltune_core::levers::learned::{LearnedArm, LearnedLever};
@@ -19,7 +19,7 @@ pub struct Expected<'a> {
     pub arms: &'a [(String, f64)],
 }
 
-/// Puts the first draws of a lever in force, by what is expected of its arms. What epochs have told goes before it.
+/// Puts the first draws of a lever in force, by what is expected of its arms. Measured epochs go before that.
 ///
 /// Errors: `Locked` while something trains, `Io`, `Levers` for a file of levers that cannot be read, which stays.
 pub fn expect(db: &Database, expected: &Expected) -> Result<(), DbError> {

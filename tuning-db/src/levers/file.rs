@@ -12,7 +12,7 @@ use crate::write;
 /// What belongs together: a program's lever with one library.
 pub(super) type Key = (String, String, LeverPlace);
 
-/// What was measured; nothing where nothing was learned, or it cannot be read, which is told.
+/// What was measured; empty where nothing was learned, or, with a warning, where the file cannot be read.
 pub fn learned(db: &Database, warnings: &mut Vec<String>) -> Vec<LearnedLever> {
     measured(read(db).unwrap_or_else(|problem| {
         warnings.push(format!("failed to {problem}"));

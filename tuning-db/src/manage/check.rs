@@ -1,4 +1,4 @@
-//! What is wrong with a database, whom it stops, and the way out.
+//! What is wrong with a database, whom it stops, and the remedy.
 
 use std::ffi::OsStr;
 use std::io;
@@ -26,9 +26,9 @@ use crate::users;
 pub enum Level {
     /// As it should be.
     Fine,
-    /// Somebody should know; nothing stops.
+    /// Worth knowing; nothing stops.
     Note,
-    /// Something does not work, or somebody can do what he should not.
+    /// Something does not work, or a user can do more than he should.
     Fault,
 }
 

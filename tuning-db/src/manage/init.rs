@@ -12,8 +12,8 @@ use crate::database::{Database, DbError, INCOMING, LOCK, SETTINGS, at, is_in_an_
 use crate::folder::Folder;
 use crate::share::Shared;
 
-/// Makes a database, or makes one that is there one for a group. Entries that are somebody else's, and links, stay as
-/// they are and are told.
+/// Makes a database, or makes one that is there one for a group. Entries of other users, and links, stay as they are,
+/// with a warning.
 ///
 /// Errors: `Io`, as where the database is another user's, or its owner is no member of the group, or where the folder
 /// holds anything and is no database.

@@ -1,4 +1,4 @@
-//! Runs dropped and restored, generations taken back, and what nobody needs any longer removed for good.
+//! Runs dropped and restored, generations taken back, and removal for good.
 
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,7 +19,7 @@ use crate::{partition, write};
 
 /// Leaves runs out of what is learned from now on; they can be restored until they are pruned.
 ///
-/// Errors: `Lock` while somebody trains; `Io`, `Owners`.
+/// Errors: `Lock` while a training runs; `Io`, `Owners`.
 pub fn drop_runs(
     db: &Database,
     wanted: &Wanted,
@@ -66,9 +66,9 @@ pub fn restore_runs(
 }
 
 /// Moves traces out of quarantine, for the next training to look at them again; all, or those of these names. Returns
-/// their names. What is no trace stays.
+/// their names. Other entries stay.
 ///
-/// Errors: `Lock` while somebody trains; `Io` for the first that cannot be moved; those before it are restored.
+/// Errors: `Lock` while a training runs; `Io` for the first that cannot be moved; those before it are restored.
 pub fn restore_refused(db: &Database, names: &[String]) -> Result<Vec<String>, DbError> {
     let _lock = Lock::take(&db.lock_path())?;
     let mut restored = Vec::new();
@@ -108,7 +108,7 @@ fn trace_of(name: &str) -> Option<&str> {
 
 /// Puts an earlier generation in force: the one before, or the one of that number. Returns which was and which is.
 ///
-/// Errors: `Lock` while somebody trains; `Generation` for one that is not there or cannot be read; `Io`.
+/// Errors: `Lock` while a training runs; `Generation` for one that is not there or cannot be read; `Io`.
 pub fn roll_back(db: &Database, key: &DataKey, to: Option<u64>) -> Result<(u64, u64), DbError> {
     let _lock = Lock::take(&db.lock_path())?;
     let from = generation::current(db, key)?;
@@ -163,9 +163,9 @@ pub fn would_prune(db: &Database, keep: Keep) -> Result<Pruned, DbError> {
     Ok(pruned)
 }
 
-/// Removes for good what nobody needs any longer: dropped runs, old generations, old entries of the quarantine.
+/// Removes for good dropped runs, old generations, and old entries of the quarantine.
 ///
-/// Errors: `Lock` while somebody trains; `Io`, `Parquet`. What is left is whole, and the next one goes on.
+/// Errors: `Lock` while a training runs; `Io`, `Parquet`. What is left is whole, and the next one goes on.
 pub fn prune(db: &Database, keep: Keep) -> Result<Pruned, DbError> {
     let lock = Lock::take(&db.lock_path())?;
     let mut pruned = Pruned::default();
@@ -239,7 +239,7 @@ fn prune_quarantine(db: &Database, younger: Duration, pruned: &mut Pruned) -> Re
             Some(_) => folder.remove(&entry),
             None => Ok(()),
         };
-        // Somebody else's folder, for one, may not let itself be removed.
+        // Another user's folder, for one, may not let itself be removed.
         if let Err(error) = gone.and_then(|()| write::remove(&folder, &reason)) {
             let path = folder.path().join(&entry);
             let path = path.display();

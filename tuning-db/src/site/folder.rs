@@ -21,7 +21,7 @@ use crate::write;
 pub(super) const ABOUT: &str = "about.json";
 pub(super) const ABOUT_SCHEMA: u32 = 1;
 pub const MODULES: &str = "modulefiles";
-/// Who publishes, while somebody does.
+/// Names the publisher at work.
 const LOCK: &str = "publish.lock";
 /// `about.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -191,7 +191,7 @@ impl SiteFolder {
 
     /// What a version says of itself, where jobs of this colltune can use all that it says it holds.
     ///
-    /// Errors: `Site` with the way out; those of [`Generation::load`].
+    /// Errors: `Site` with the remedy; those of [`Generation::load`].
     pub fn about(&self, version: u64) -> Result<About, DbError> {
         let folder = colltune_files::site::version(self.path(), version);
         let file = folder.join(ABOUT);

@@ -108,7 +108,7 @@ pub fn names(folder: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// A file of somebody's that no database may change, with its folder.
+/// A user's file that no database may change, with its folder.
 pub struct Precious {
     folder: TempDir,
 }

@@ -4,7 +4,7 @@ use crate::evidence::Moments;
 
 /// Degrees of freedom by which a variant's own noise leans on the cell's.
 const NOISE_PRIOR: f64 = 8.0;
-/// The coefficient of variation where nobody has two calls.
+/// The coefficient of variation where no row has two calls.
 const NOISE_GUESS: f64 = 0.3;
 /// Degrees of freedom by which a run's noise leans on that of all runs.
 const RUN_PRIOR: f64 = 20.0;

@@ -318,8 +318,8 @@ impl Posted {
         }
         let mut sent = Vec::with_capacity(self.sends.len());
         for (to, send) in self.sends {
-            // A large message leaves when its receiver takes it, who is waited for then; one that has left waits for
-            // nobody, however late this rank looks.
+            // A large message leaves when its receiver takes it, who is waited for then; one that has left needs no
+            // wait, however late this rank looks.
             let waits = !ranks.is_complete(&send);
             sent.push(ranks.finish(send));
             let now = recorder.moment();

@@ -1,9 +1,9 @@
 //! Who gives which ghost values to whom: made anew when the mesh or an owner changes.
 //!
-//! Cost: one entry of 12 bytes per face of an own leaf that needs values (up to four where the
-//! neighbours are finer); for stencils without diagonals, which take ghosts in through an
-//! [`Intake`](super::intake::Intake), those of faces that cross ranks only. Both sides of a message order its faces by the receiving leaf, face and
-//! quadrant, which both know, so a message needs no header.
+//! Cost: one entry of 12 bytes per face of an own leaf that needs values (up to four where the neighbours are finer).
+//! Stencils without diagonals, which take ghosts in through an [`Intake`](super::intake::Intake), have entries only
+//! for faces that cross ranks. Both sides of a message order its faces by the receiving leaf, face and quadrant,
+//! which both know, so a message needs no header.
 
 use std::collections::BTreeMap;
 

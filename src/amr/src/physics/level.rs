@@ -3,7 +3,7 @@
 //! A finer block gives the mean of its eight cells for each cell of a coarser neighbour's ghosts. A coarser block gives
 //! limited linear values whose mean over a cell is that cell's value, so both ways conserve. Only interior cells are
 //! read, so nothing has to be exchanged before: a cell at the block's face takes its slope from the two differences
-//! next to it inside the block, and the finer block limits what it was given along the face's normal by its own cells
+//! next to it inside the block. The finer block limits what it was given along the face's normal by its own cells
 //! ([`limit_ghosts`]), which the giving block does not know. Where slopes would make the pressure negative, the value
 //! is given as it is. Values are of second order everywhere, as `tests/order.rs` shows.
 

@@ -1,9 +1,9 @@
 //! Recursive coordinate bisection, by the prime factors of the number of ranks.
 //!
-//! Each step sorts the blocks of a group of ranks by their centres along one axis, ties by the next
-//! axis and then the third, and cuts them into as many groups as the factor says. The axis follows
-//! from the process grid, as in miniAMR, or is the one along which the group is longest.
-//! Source: Vaughan & Barrett 2015, section III; Berger & Bokhari, IEEE ToC 36(5), 1987.
+//! Each step sorts the blocks of a group of ranks by their centres along one axis, ties by the next axis and then the
+//! third. It cuts them into as many groups as the factor says. The axis follows from the process grid, as in miniAMR,
+//! or is the one along which the group is longest. Source: Vaughan & Barrett 2015, section III; Berger & Bokhari,
+//! IEEE ToC 36(5), 1987.
 
 use crate::leaf::{Grid, Leaf};
 use crate::placement::{Question, cut, factors};

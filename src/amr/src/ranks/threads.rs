@@ -62,7 +62,7 @@ pub fn run<T: Send>(n_ranks: usize, body: impl Fn(&dyn Ranks) -> T + Sync) -> Ve
     run_with(n_ranks, Tuning::Nobody, body)
 }
 
-/// The same with somebody who chooses the arms of levers.
+/// The same with a tuner that chooses the arms of levers.
 pub fn run_with<T: Send>(
     n_ranks: usize,
     tuning: Tuning,

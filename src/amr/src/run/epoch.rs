@@ -1,8 +1,8 @@
-//! Epochs: stretches of the run in which levers keep their arms, and after which a tuner is told what was done.
+//! Epochs: stretches of the run in which levers keep their arms, and after which a tuner learns what was done.
 //!
-//! An epoch ends where costs are told and a policy may be asked: at a refinement or where a trigger asks. It takes
-//! [`STEPS_MIN`] steps at least, since shorter ones say more of noise than of their arms, and [`STEPS_MAX`] at most, so
-//! that a mesh that never changes is tuned, too.
+//! An epoch ends where costs are shared and a policy may be asked: at a refinement or where a trigger asks. It takes
+//! [`STEPS_MIN`] steps at least, since shorter ones say more of noise than of their arms, and [`STEPS_MAX`] at most,
+//! so that a mesh that never changes is tuned, too.
 
 use std::time::Instant;
 

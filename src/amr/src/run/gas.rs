@@ -319,7 +319,7 @@ impl Run<'_> {
                 .scheme
                 .advance(stage, step, before, state, fluxes, &mut gas.scratch);
             if let Err(what) = advanced {
-                // The other ranks wait for messages: told when all agree after the step.
+                // The other ranks wait for messages, so this is reported when all agree after the step.
                 gas.failed.get_or_insert(format!("{leaf:?}: {what}"));
             }
             self.slowness.end(pace);

@@ -160,7 +160,7 @@ fn lacks_links(options: &Options) -> Option<&'static str> {
     }
 }
 
-/// The triggers that may place anew, and whether a tuner chooses among them; none is "when the refinement says so".
+/// The triggers that may place anew, and whether a tuner chooses among them; `None`: at a refinement that asks.
 pub(super) fn triggers(options: &Options) -> Result<(Vec<Option<Trigger>>, bool), Refusal> {
     let Some(value) = &options.balance_when else {
         return Ok((vec![None], false));
@@ -181,7 +181,7 @@ pub(super) fn triggers(options: &Options) -> Result<(Vec<Option<Trigger>>, bool)
     Ok((triggers.collect::<Result<_, _>>()?, is_tuned))
 }
 
-/// The name of what is no trigger: `--lb_opt` and `--inbalance` decide.
+/// The name that stands for no trigger: `--lb_opt` and `--inbalance` decide.
 const BY_REFINEMENT: &str = "refinement";
 
 pub(super) fn trigger_name(trigger: Option<Trigger>) -> String {

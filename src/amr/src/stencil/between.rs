@@ -18,9 +18,8 @@ pub struct Plane<'a> {
 
 /// Replaces each cell by the average over its seven points.
 ///
-/// Shape: `old` and `new` have `cells[0] * cells[1] * cells[2]` cells, x fastest, each count even;
-/// `ghosts` stand in the order of faces, rows along y faces and whole z faces without gaps;
-/// `x_sums` has room for a plane of x and y.
+/// Shape: `old` and `new` have `cells[0] * cells[1] * cells[2]` cells, x fastest, each count even. `ghosts` stand in
+/// the order of faces, rows along y faces and whole z faces without gaps. `x_sums` has room for a plane of x and y.
 pub fn average_between(
     machine: Machine,
     cells: [usize; 3],

@@ -20,7 +20,7 @@ pub fn try_run(n_ranks: usize, line: &str) -> Result<Summary, Broken> {
     try_tuned(n_ranks, Tuning::Nobody, line)
 }
 
-/// The same with somebody who chooses the arms of levers.
+/// The same with a tuner that chooses the arms of levers.
 pub fn try_tuned(n_ranks: usize, tuning: Tuning, line: &str) -> Result<Summary, Broken> {
     let words = format!("colltune-amr {line}");
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();

@@ -3,8 +3,8 @@
 //! The mini-app runs the paper's problem in two ways: with miniAMR's own calls (an allreduce of 8 bytes for each variable)
 //! and with exact sums (one of 73 integers for each variable). Batches of ten jobs mix five layouts of ranks and both
 //! ways; after each there is a training. Only the library's own algorithms are drawn, as in the paper. All of that is done
-//! once by the learner as published and once by colltune's own, each with a database of its own. What is the fastest and
-//! the slowest of the algorithms in truth is found by forcing each.
+//! once by the learner as published and once by colltune's own, each with a separate database. What is the fastest
+//! and the slowest of the algorithms in truth is found by forcing each.
 //!
 //! Source: Hunold & Steiner, OMPICollTune, PMBS 2022, section V.
 

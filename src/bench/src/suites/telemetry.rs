@@ -1,6 +1,6 @@
 //! What recording telemetry costs the mini-app: runs with and without it on two ranks, in turns.
 //!
-//! The time is the program's own from its first step to its end, so that opening the files, writing them every 64 steps
+//! The time is the program's own from its first step to its end. So opening the files, writing them every 64 steps
 //! and moving them to their places at the end count, and starting MPI does not dilute them.
 
 use std::ffi::OsString;

@@ -2,8 +2,8 @@
 //!
 //! Tuned is `exploit` after training on other seeds and call orders. The best fixed choice of a
 //! cell is found on one half of the rounds and compared on the other, both ways round: the best of
-//! twenty noisy values would otherwise be partly luck. The library itself is told to run the fixed
-//! choices, without the shim.
+//! twenty noisy values would otherwise be partly luck. The library's own settings force the fixed choices, without
+//! the shim.
 
 mod findings;
 mod picture;

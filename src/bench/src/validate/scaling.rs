@@ -27,7 +27,7 @@ struct Ranks {
     emulated_s: f64,
 }
 
-/// Runs the deck on each number of ranks; nothing where none is given.
+/// Runs the deck on each number of ranks; nothing without any.
 pub fn scaling(
     measuring: Measuring,
     problem: &Problem,

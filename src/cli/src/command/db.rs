@@ -78,6 +78,6 @@ enum Action {
     Rollback(Rollback),
     /// Remove dropped runs, old generations and old quarantine for good
     Prune(Prune),
-    /// Say what is wrong with a database, and the way out
+    /// Say what is wrong with a database, and the remedy
     Check(Looking),
 }

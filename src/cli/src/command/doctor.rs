@@ -117,7 +117,7 @@ pub struct Args {
     /// The MPI library of the line, where program and launcher do not tell
     #[arg(long, value_parser = runs_on(), value_name = "LIBRARY", requires = "line")]
     mpi: Option<RunsOn>,
-    /// Print JSON: of each check its verdict, what was found, and the way out
+    /// Print JSON: of each check its verdict, what was found, and the remedy
     #[arg(long)]
     json: bool,
     /// A line that starts a job; it is read, not started (but for --nodes)

@@ -1,5 +1,5 @@
 //! Watching exported tables: a job does without them and has its ranks run what they hold, next to the library's own
-//! choice, which nobody could run beside tables.
+//! choice, which could not run with tables in force.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use crate::export::{mpich, openmpi};
 
 /// The variables that switch tables on for a library and stand in the environment: they are left out of the job.
 ///
-/// Errors: why the tables of this library cannot be watched, or these tables cannot be left out, with the way out.
+/// Errors: why the tables of this library cannot be watched, or these tables cannot be left out, with the remedy.
 pub fn left_out(
     library: Library,
     words: &[OsString],
@@ -39,7 +39,7 @@ pub fn left_out(
              without"
         ));
     }
-    // Alone it says nothing, but what is set is told of in the job's records.
+    // Alone the switch has no effect, but the job's records name what is set.
     let forced = |name: &String| name.starts_with(told::OPEN_MPI) && name.contains("_algorithm");
     if library.product == Product::OpenMpi && !environment.iter().any(forced) {
         switches.push(openmpi::SWITCH);
@@ -70,7 +70,7 @@ mod tests {
             assert_eq!(asked(library, line, &set), Ok(vec![name]));
             assert_eq!(asked(library, line, &[other]), Ok(vec![]));
         }
-        // Whose switch it is nobody can say where an algorithm is forced beside.
+        // Without a forced algorithm the switch serves the tables alone, so both are left out.
         let both = vec![openmpi::RULES, openmpi::SWITCH];
         assert_eq!(asked("openmpi-4.1.4", line, &both), Ok(both.clone()));
     }

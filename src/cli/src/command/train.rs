@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Trains as soon as nobody else does: behind jobs that took minutes nobody wants to begin anew for that. Before each
+/// Trains as soon as no other training runs: jobs that took minutes must not be run anew for that. Before each
 /// further try `goes_on` is asked whether to wait on.
 ///
 /// Errors: those of [`train`], and of `goes_on`.
@@ -251,7 +251,7 @@ fn print_library(db: &Database, report: &LibraryReport) {
         "  {} changed their best variant",
         counted(report.cells_changed, "cell")
     ));
-    // What cannot be read for it is told where it is needed.
+    // Files that cannot be read are reported where they are needed.
     if let Ok((at_rest, cells)) = colltune_report::cells_at_rest(db, library) {
         tell(format!(
             "  {at_rest} of {} stable: for three trainings no probability moved by more than 2 points",

@@ -1,4 +1,4 @@
-//! What `tune` and `compare` are told of the jobs that they run.
+//! What the user says of the jobs that `tune` and `compare` run.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Intel MPI's conditions: `I_MPI_ADJUST_ALLREDUCE="2:2048-65535;8:65536-2147483647"`, variables of a job.
 //!
-//! A condition is an inclusive range of message sizes; what matches none is left to the library. One of ranks may
-//! follow, but then 2021.19 runs the last algorithm at every size, and dies of longer lists. Sizes mean what colltune's do where [`preset::knows_size`] says so; the other collectives have
-//! one choice for all sizes.
-//! Source: Intel MPI Library Developer Reference for Linux, "I_MPI_ADJUST Family Environment Variables".
+//! A condition is an inclusive range of message sizes; the library chooses for all other sizes. One of ranks may
+//! follow, but then 2021.19 runs the last algorithm at every size, and dies of longer lists. Sizes mean what
+//! colltune's do where [`preset::knows_size`] says so; the other collectives have one choice for all sizes. Source:
+//! Intel MPI Library Developer Reference for Linux, "I_MPI_ADJUST Family Environment Variables".
 
 use std::fmt::Write;
 

@@ -1,18 +1,17 @@
 //! MPICH's selection files, and how they are switched on.
 //!
 //! Two levels decide. The device level (`ch4.json`) composes a collective from parts inside and
-//! between nodes; the `mpir` level (`mpir.json`) chooses the algorithm on one communicator. Where
-//! a variant won, the device level is told to hand the whole communicator to the `mpir` level, as
-//! the shim's steering does; everywhere else both levels keep MPICH's own tree, which a file
-//! replaces as a whole and which therefore is reproduced (`mpich-4.0.rows`, `mpich-4.1.rows`).
-//! An algorithm's radices and trees, which the files must spell out, are the library's usual ones.
+//! between nodes; the `mpir` level (`mpir.json`) chooses the algorithm on one communicator. Where a variant won, the
+//! file makes the device level hand the whole communicator to the `mpir` level, as the shim's steering does.
+//! Everywhere else both levels keep MPICH's own tree. A file replaces that as a whole, so it is reproduced
+//! (`mpich-4.0.rows`, `mpich-4.1.rows`). An algorithm's radices and trees, which the files must spell out, are the
+//! library's usual ones.
 //!
 //! Sizes: `avg_msg_size` is the bytes of the message (allreduce, bcast, reduce) or of one block
 //! (alltoall); allgather(v) have only `total_msg_size`, one block times the ranks, and so have
 //! reduce_scatter(_block), the message. Of a scan the tree knows no size and no operation, so that its
-//! winners have no place. Nodes are told by
-//! `comm_avg_ppn` and `comm_size`. Source: MPICH 4.0.2 to 5.0.1, `csel.c`, `csel_container.c`,
-//! `ch4_coll_impl.h`.
+//! winners have no place. Nodes follow from `comm_avg_ppn` and `comm_size`. Source: MPICH 4.0.2 to 5.0.1, `csel.c`,
+//! `csel_container.c`, `ch4_coll_impl.h`.
 
 use anyhow::bail;
 use colltune_core::catalogue::{self, Need, Steering, Variant};

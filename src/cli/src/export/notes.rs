@@ -20,7 +20,7 @@ pub struct Notes {
     pub shapes: Vec<ShapeNote>,
     /// Cells whose winner the format cannot hold, and what stands there.
     pub replaced: Vec<ReplacedNote>,
-    /// Cells in which nobody has measured what stands in the table: the learner as published predicts it.
+    /// Cells whose entry in the table was not measured: the learner as published predicts it.
     pub predicted: Vec<PredictedNote>,
 }
 

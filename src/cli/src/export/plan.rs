@@ -1,8 +1,8 @@
 //! From cells to rules: for a communicator of some shape, what runs from which message size on.
 //!
-//! The formats of the libraries differ in what they can ask; this module decides once, for a
-//! collective, a number of ranks and a column of cells, which variant stands where, and leaves
-//! spelling to the formats. A variant stands only where its needs are sure to be met.
+//! The formats of the libraries differ in what they can ask. This module decides once, for a collective, a number of
+//! ranks and a column of cells, which variant stands where. It leaves spelling to the formats. A variant stands only
+//! where its needs are sure to be met.
 
 use colltune_core::catalogue::{self, FEW_RANKS, Need, Steering, Variant};
 use colltune_core::collective::Collective;
@@ -132,7 +132,7 @@ impl Column<'_> {
 /// The rules of a column for communicators of `ranks`, ascending, the first from 0 bytes on.
 ///
 /// `testable` are the needs that the format checks itself, at each call.
-/// Winners that cannot stand in a table are told to `replaced`.
+/// `replaced` gets winners that cannot stand in a table.
 pub fn rules(
     column: &Column,
     library: Library,

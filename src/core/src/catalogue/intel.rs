@@ -21,8 +21,8 @@ use crate::variant::VariantName;
 /// Preset numbers and the names of what they run. The library is closed: needs are those of the algorithms.
 /// Of bcast those that are a scatter and an allgather elsewhere are taken to write into the root's buffer, as they do there.
 /// Those that contain a reduce (allreduce's 3 and 4, reduce_scatter's 4 and 5) are left out: the library's
-/// MPI_Reduce is wrong where elements have holes and a user's operation commutes, its allreduce and
-/// reduce_scatter by other presets are not, and nobody knows a call's types when a job starts.
+/// MPI_Reduce is wrong where elements have holes and a user's operation commutes, its allreduce and reduce_scatter by
+/// other presets are not, and a call's types are unknown when a job starts.
 #[rustfmt::skip]
 const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Allreduce, 1, "recursive_doubling", &[]),
@@ -82,7 +82,7 @@ const INTEL: &[(Collective, u16, &str, &[Need])] = &[
     (Barrier, 6, "topology_aware_binomial_gather+scatter", &[]),
 ];
 
-/// What algorithms of these names carry; `None` where that depends on the nodes, or is told of nowhere.
+/// What algorithms of these names carry; `None` where that depends on the nodes, or is undocumented.
 fn shape(collective: Collective, name: &str) -> Option<Shape> {
     let (messages, blocks) = match (collective, name) {
         (Allreduce, "recursive_doubling") => (Log, Log),

@@ -69,16 +69,18 @@ pub fn left_out(collective: Collective) -> impl Iterator<Item = &'static str> {
 /// MPICH's intra-communicator algorithms, by the names of `..._INTRA_ALGORITHM`. Where a
 /// call has one alone, it is what `default` runs, and has no row: gather(v), scatter(v), exscan,
 /// alltoallv and alltoallw. `noncommutative` steps over elements by their true extent; `pairwise` copies
-/// overlapping memory in place, and as in Open MPI the rest of the buffer differs there. Of the
-/// newer ones those that combine want a commutative operation, as most of them say themselves; `ccl` needs
-/// another library. Where elements have holes, overlap or do not begin at their address, allreduce's `ring`,
-/// `k_reduce_scatter_allgather` and `recursive_multiplying` write outside of their memory or combine what is none of
-/// the call's, and `tree` ends the program (5.0.2, 2 and 3 ranks). What moves data and is wrong by a rank's own types
-/// is left out, as no rank knows the others': allgatherv's `ring`, which cuts blocks into chunks by the extent of the rank's
-/// own type (4.0.2, 2 ranks: wrong data, errors, hangs; the library's own choice for long messages, too), allgather's
-/// `k_brucks` (5.0.2, 3 and 4 ranks), `recexch_doubling` and `recexch_halving` (5.0.2: wrong data, writes outside of the buffers, hangs), alltoall's `k_brucks` (5.0.2, wrong
-/// data, writes outside of its memory). Both of bcast that end in an allgather write what it brings into the root's buffer,
-/// too, so they are never run: where the default runs them, `default` stands for them. Trees and radices are the library's own settings.
+/// overlapping memory in place, and as in Open MPI the rest of the buffer differs there. Of the newer ones those that
+/// combine need a commutative operation, as most of them say themselves; `ccl` needs another library. Some of
+/// allreduce fail where elements have holes, overlap or do not begin at their address: `ring`,
+/// `k_reduce_scatter_allgather` and `recursive_multiplying` write outside of their memory or combine other memory
+/// than the call's, and `tree` ends the program (5.0.2, 2 and 3 ranks). Algorithms that move data and go wrong by a
+/// rank's own types are left out, as no rank knows the others' types. One is allgatherv's `ring`, which cuts blocks
+/// into chunks by the extent of the rank's own type (4.0.2, 2 ranks: wrong data, errors, hangs; the library's own
+/// choice for long messages, too). The others are allgather's `k_brucks` (5.0.2, 3 and 4 ranks), `recexch_doubling` and
+/// `recexch_halving` (5.0.2: wrong data, writes outside of the buffers, hangs), and alltoall's `k_brucks` (5.0.2, wrong
+/// data, writes outside of its memory). Both of bcast that end in an allgather also write into the root's buffer, so
+/// they are never run: where the default runs them, `default` stands for them. Trees and radices are the library's own
+/// settings.
 #[rustfmt::skip]
 const MPICH: &[MpichRow] = &[
     row(Allreduce, "smp", &[Commutative, Hierarchy]),

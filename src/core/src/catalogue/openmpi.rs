@@ -76,20 +76,19 @@ impl OpenMpiRow {
 /// Open MPI's `coll/tuned`. Its forced algorithms do not check for commutative operations
 /// (open-mpi/ompi issues 7765 and 8010), so the needs here do. It has nothing for gatherv, scatterv
 /// and alltoallw. Allgather's sparbit (7, from 5.0 on)
-/// is left out: in place its results are wrong (5.0.11, 2 to 5 ranks); and allgatherv's (6, likewise): where
-/// what is sent has another type than what is received, or elements have holes, it gives wrong data, writes outside of the
-/// buffer, ends in errors or hangs (5.0.11, 2 to 4 ranks). `linear_sync` has no segments here: each rank would cut its block by its own type.
-/// Gather's `binomial` (2) is left out, and allgather's `linear` (1), which ends in it: ranks collect others' blocks side by
-/// side in a type of their own, so where its elements reach into each other's extents (a column of a matrix, say) blocks
-/// overlap, and data are wrong (4.1.4, 4, 5 and 7 ranks). The library's own choice takes it, too, for some sizes from 4 ranks on.
-/// Allgather's `bruck` counts in an `int` what it passes on: 2 * 10^9 elements without bytes keep 8 ranks busy for ever (4.1.4).
-/// The rings of allreduce take an element's data to begin at its address (4.1.4, 5.0.11, 2 to 9 ranks): where
-/// they begin below or above it, they write outside of their own memory.
-/// Reduce_scatter_block's `recursive_doubling` calls operations with a length of 0 (4.1.4, 2 and 3 ranks), which a program's
-/// need not expect.
-/// Both of bcast that end in an allgather write what it brings into the root's buffer, too (4.1.4, 4 ranks), so they are
-/// never run: where the default runs them, `default` stands for them.
-/// In place, algorithms of reduce_scatter(_block) differ in what they leave behind a rank's result.
+/// is left out: in place its results are wrong (5.0.11, 2 to 5 ranks). Allgatherv's (6, likewise) is left out, too:
+/// where the types of the two sides differ, or elements have holes, it gives wrong data, writes outside of the buffer,
+/// ends in errors or hangs (5.0.11, 2 to 4 ranks). `linear_sync` has no segments here: each rank would cut its block by
+/// its own type. Gather's `binomial` (2) is left out, and allgather's `linear` (1), which ends in it: ranks collect
+/// others' blocks side by side in their own type. Where its elements reach into each other's extents (a column of a
+/// matrix, say) blocks overlap, and data are wrong (4.1.4, 4, 5 and 7 ranks). The library's own choice takes it, too,
+/// for some sizes from 4 ranks on. Allgather's `bruck` counts in an `int` what it passes on: 2 * 10^9 elements without
+/// bytes keep 8 ranks busy for ever (4.1.4). The rings of allreduce take an element's data to begin at its address
+/// (4.1.4, 5.0.11, 2 to 9 ranks): where they begin below or above it, they write outside of their own memory.
+/// Reduce_scatter_block's `recursive_doubling` calls operations with a length of 0 (4.1.4, 2 and 3 ranks), which a
+/// program's need not expect. Both of bcast that end in an allgather write what it brings into the root's buffer, too
+/// (4.1.4, 4 ranks), so they are never run: where the default runs them, `default` stands for them. In place,
+/// algorithms of reduce_scatter(_block) differ in what they leave behind a rank's result.
 #[rustfmt::skip]
 const OPENMPI: &[OpenMpiRow] = &[
     row(Allreduce, 1, "basic_linear", Rounds(TwiceRanks, TwiceRanks), &[]),

@@ -12,7 +12,7 @@ pub(super) struct Beat {
     last_ns: Option<u64>,
 }
 
-/// The first of a cell's calls to ask at. Until the second nobody knows how fast they come; long messages come seldom.
+/// The first of a cell's calls to ask at. Until the second their rate is unknown; long messages come seldom.
 const FIRST: u64 = 64;
 const FIRST_LONG: u64 = 4;
 const LONG_FROM: u64 = 32 << 10;

@@ -35,7 +35,7 @@ impl KnownHopeless {
         Hopeless(self.0.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
-    /// Takes what others have told.
+    /// Takes what other ranks know.
     pub fn learn(&self, told: &Hopeless) {
         for (own, word) in self.0.iter().zip(told.0) {
             own.fetch_max(word, Ordering::Relaxed);

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-/// What the ranks agree on before a variant's first call with a size class: that all of them have what it needs, or that
-/// none runs it there. Most programs have one root. Where it matters and a second one comes, they agree on what is enough
-/// for all, if the rank that needs the most needs about as much with any root; where the first one fails all do.
+/// What the ranks agree on before a variant's first call with a size class: that all of them have what it needs, or
+/// that none runs it there. Most programs have one root. Where it matters and a second one comes, they agree on what
+/// is enough for all, if the rank that needs the most needs about as much with any root. If the first fails all do.
 #[derive(Clone, Debug, Default)]
 pub struct Rooms {
     /// By variant, of the root that was asked for last.

@@ -1,8 +1,8 @@
 //! How long the blocks of calls are whose counts each rank knows for itself, as far as the ranks have agreed.
 //!
-//! Every variant of such calls is right for any counts; the agreed size only decides which one runs. So it may be that of
-//! earlier calls: at the first call of a collective, the fourth, the sixteenth and so on the ranks take the largest of what
-//! each saw since they last did, and calls go by that from the next one on. In between nothing is exchanged.
+//! Every variant of such calls is right for any counts; the agreed size only decides which one runs. So it may be
+//! that of earlier calls. At the first call of a collective, the fourth, the sixteenth and so on the ranks agree on
+//! the largest that any saw since the last time. Calls go by that from the next one on, without exchanges.
 
 /// The blocks of one call, or of several, as one rank sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Sizes {
         [means.div_ceil(calls.max(1)), longest]
     }
 
-    /// Takes the largest of what the ranks told each other in the present call.
+    /// Takes the largest of what the ranks exchanged in the present call.
     pub fn agree(&mut self, [mean, longest]: [u64; BLOCK_WORDS]) {
         let present = self.calls.saturating_sub(1);
         self.before = self.of_call(present);

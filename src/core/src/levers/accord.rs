@@ -1,15 +1,15 @@
 //! How the members of a communicator come to the same arm, though one of them may never ask.
 //!
 //! A tree of members, the root of which decides. Each gathers what the members below it say, tells the one above it, and
-//! waits for the root's word: an arm, or that there is none. Whoever waited too long for another one gives up, which is
-//! the same as no arm. So before an arm is in force, everybody promises not to give up any more, or says that it has, and
-//! the root's last word follows:
+//! waits for the root's word: an arm, or that there is none. A member that waited too long for another one gives up,
+//! which is the same as no arm. So before an arm is in force, each member promises not to give up any more, or says
+//! that it has, and the root's last word follows:
 //!
 //! ```text
 //! up: what was asked    down: first word    up: promised or given up    down: last word
 //! ```
 //! A member that has promised waits without end, but only for members that have asked and will answer. The others' answer
-//! is then no arm, which is what those who gave up took. So all that come take the same arm, and nobody waits for ever.
+//! is then no arm, which is what those who gave up took. So all that come take one arm, and none waits for ever.
 
 /// What members say, combined on the way up; what the numbers mean is the caller's.
 pub type Words = [u64; 4];
@@ -147,7 +147,7 @@ impl Accord {
         }
     }
 
-    /// What to do next. A message that is sent is not told again.
+    /// What to do next. Each message is given once.
     pub fn step(&mut self) -> Next {
         let above = self.gather.up();
         let below = |place: usize| self.gather.tree.below.get(place).copied();

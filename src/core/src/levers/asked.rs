@@ -100,7 +100,7 @@ fn bytes(asked: &[Asked], arms: &[String]) -> usize {
     known.chain(arms).map(String::len).sum()
 }
 
-/// The class of a size: the power of two below it. What is no size is of the class of 1.
+/// The class of a size: the power of two below it. A size that is not finite or not above 0 is of the class of 1.
 pub fn size_class(size: f64) -> i32 {
     match size.is_finite() && size > 0.0 {
         true => size.log2().floor() as i32,

@@ -143,7 +143,7 @@ pub fn best(known: Option<&LearnedLever>, arms: &[String]) -> usize {
     place.unwrap_or(0)
 }
 
-/// Draws an arm by what was learned: one that nobody tried yet is as likely as any would be if nothing were known.
+/// Draws an arm by what was learned: an arm without data is as likely as any would be if nothing were known.
 ///
 /// Units: `random` is from 0 up to 1.
 pub fn drawn(known: Option<&LearnedLever>, arms: &[String], random: f64) -> usize {
@@ -252,7 +252,7 @@ mod tests {
             None
         );
         assert_eq!(best(None, &arms), 0);
-        // What somebody expected tells only where nothing was measured.
+        // An expectation counts only where nothing was measured.
         let expected = LearnedLever {
             epochs: 0,
             ..lever(5, &[("contiguous", 1.0)])

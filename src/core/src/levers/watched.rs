@@ -18,7 +18,7 @@ const GAP_SUSPECTED: u64 = 4;
 /// Epochs of a check, and those of them that run the first arm.
 const EPOCHS: usize = 5;
 const OF_FIRST: std::ops::Range<usize> = 1..3;
-/// What is not faster by this share counts as no faster.
+/// An arm must be faster by this share to count as faster.
 const MARGIN: f64 = 0.01;
 /// Shares of what is left that are wagered on "slower": one in three of the stake each.
 const WAGERS: [f64; 3] = [0.3, 0.6, 0.9];

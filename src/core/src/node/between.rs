@@ -100,7 +100,7 @@ pub fn direct(collective: Collective) -> &'static [Carriers] {
 }
 
 /// What ranks of different nodes run with each other, where they meet in one collective. Those of a barrier
-/// reduce one number: nobody has the result before everybody has come.
+/// reduce one number: no rank has the result before all have come.
 pub fn meeting(collective: Collective) -> Option<Collective> {
     match collective {
         Collective::Barrier => Some(Collective::Allreduce),

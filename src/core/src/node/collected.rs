@@ -48,7 +48,7 @@ impl CollectedLayout {
         }
     }
 
-    /// The whole messages of all ranks here.
+    /// Units of the messages of all ranks of this node.
     pub fn collected(&self) -> u64 {
         self.message().saturating_mul(self.n_here)
     }

@@ -11,8 +11,8 @@ const APART: usize = 2 * LINE;
 /// Lines of a rank's ring of short messages: so many calls may a root be ahead. With what stands before them they fill
 /// two pages, which every rank of a node has of every other.
 pub const LINES: u64 = 56;
-/// Cells of a rank's ring of pieces, at most and at least. Nobody fills more than one piece ahead but the root of a
-/// broadcast, so two are enough.
+/// Cells of a rank's ring of pieces, at most and at least. Only the root of a broadcast fills more than one piece
+/// ahead, so two are enough.
 const CELLS_MOST: u64 = 8;
 const CELLS_LEAST: u64 = 2;
 /// Cells of all ranks of a node, unless that left too few for each. Every rank reads in those of all others, and each
@@ -24,7 +24,7 @@ pub const CELL: usize = 32 << 10;
 /// Words of 64 bits in which a rank says on which processors it may run.
 pub const PROCESSOR_WORDS: usize = crate::processors::MASK_WORDS;
 
-/// Its number, where it keeps a secret of its own, that secret, and the namespace that the number is of.
+/// The process's number, where it keeps its secret, that secret, and the namespace that the number is of.
 pub const IDENTITY_WORDS: usize = 4;
 
 pub const PAGE: usize = 4096;
@@ -51,9 +51,9 @@ pub enum Flag {
     Filled,
     /// The last piece of which the rank's own slice is combined in its cell.
     Combined,
-    /// The last piece that the rank needs from nobody any more.
+    /// The last piece that the rank needs from no other any more.
     Done,
-    /// The same of short messages; told now and then only.
+    /// The same of short messages; updated only now and then.
     ShortDone,
 }
 

@@ -1,15 +1,15 @@
 //! Collectives over memory that the ranks of one node share: who writes and reads which cell, when.
 //!
-//! Every rank has an area of its own, in which it alone writes: a ring of [`layout::LINES`] cache
-//! lines that each hold a message of up to [`layout::LINE_BYTES`] bytes with its number, and a ring
-//! of [`layout::Areas::cells`] cells for the pieces of longer ones. Pieces are numbered through all calls
-//! of a communicator, alike on all its ranks, so a cell's place and the moment at which it is free
-//! follow from the number: nobody takes a lock, and nothing is ever set back to zero.
+//! Every rank has an area, in which it alone writes: a ring of [`layout::LINES`] cache lines that each hold a message
+//! of up to [`layout::LINE_BYTES`] bytes with its number, and a ring of [`layout::Areas::cells`] cells for the pieces
+//! of longer ones. Pieces are numbered through all calls of a communicator, alike on all its ranks, so a cell's place
+//! and the moment at which it is free follow from the number: no rank takes a lock, and nothing is ever set back to
+//! zero.
 //!
-//! [`stage`] says what each rank does in a call, [`phase`] which steps a stage inside its node takes ([`kind`]), on the
-//! pieces of a message as [`blocks`] has them, [`single_copy`] which it takes where ranks read each other's buffers; [`map`]
-//! who shares a node, [`layout`] where everything lies, [`on_nodes`] who carries what between the nodes, [`between`] which
-//! schedule runs there, [`overlap`] what a leader does for its node meanwhile. The shim does the loads and stores.
+//! [`stage`] says what each rank does in a call, and [`phase`] which steps a stage inside its node takes ([`kind`])
+//! on the pieces of a message ([`blocks`]). [`single_copy`] has the steps where ranks read each other's buffers.
+//! [`map`] says which ranks share a node, [`layout`] where everything lies, [`on_nodes`] which ranks carry what between
+//! nodes, [`between`] by which schedule, [`overlap`] what a leader does meanwhile. The shim does the loads and stores.
 
 pub mod between;
 pub mod blocks;

@@ -7,9 +7,9 @@ use crate::need::Facts;
 /// A collective over shared memory inside each node: who carries what between the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnNodes {
-    /// Nobody: there is one node.
+    /// No rank: there is one node.
     Alone,
-    /// Nobody, and ranks read each other's buffers where they lie.
+    /// No rank, and ranks read each other's buffers where they lie.
     Reading,
     /// One rank of each node meets those of the others.
     Leaders(Crossing),

@@ -146,7 +146,7 @@ impl SingleCopy {
         for of in self.others() {
             by(ReadStep::Probe { of })?;
         }
-        // Once everybody has come, nobody reads in cells of calls before, so the own ones are room.
+        // Once all ranks have come, none reads in cells of calls before, so the own ones are room.
         by(ReadStep::Agree)?;
         let (start, len) = slice(self.units, self.place, self.n_here);
         // Parts that stay in the processor's cache.

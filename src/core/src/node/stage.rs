@@ -2,8 +2,8 @@
 //!
 //! A stage is something that the ranks of a node do together in its memory ([`Kind`]), a collective among ranks of
 //! which one is on each node, or a copy. The checker of [`whole`](super::whole) runs the stages of all ranks of a
-//! communicator, the steps and the schedules in them too, and compares what comes out with what the collective promises;
-//! the shim runs the same stages. Variants that read the others' buffers are not told here.
+//! communicator, with the steps and the schedules in them. It compares what comes out with what the collective
+//! promises; the shim runs the same stages. Variants that read the others' buffers are not defined here.
 
 mod step;
 

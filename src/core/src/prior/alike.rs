@@ -1,9 +1,9 @@
-//! What a library's algorithms do, told by schedules of ours that send the same messages.
+//! What a library's algorithms do, as schedules of ours that send the same messages.
 //!
-//! One table for all libraries, whose names mean the same; what is not in it, as algorithms with levels and what is
-//! told of nowhere, has no prior. Sources: `ompi/mca/coll/base` and `src/mpi/coll` for the messages; for what they are
-//! called and cost, Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, and Pjesivac-Grbovic et al., Cluster Computing
-//! 10(2), 2007.
+//! One table for all libraries, whose names mean the same; algorithms that are missing, as those with levels and
+//! undocumented ones, have no prior. Sources: `ompi/mca/coll/base` and `src/mpi/coll` for the messages; for what they
+//! are called and cost, Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, and Pjesivac-Grbovic et al., Cluster
+//! Computing 10(2), 2007.
 
 use crate::algorithm::pattern::Pattern;
 use crate::algorithm::registry::{self, Cut, Parameter, Row, Values};
@@ -126,7 +126,7 @@ const fn ours(pattern: Pattern, name: &'static str) -> Step {
     }
 }
 
-/// Four chains, as Open MPI has them where it is not told.
+/// Four chains, Open MPI's default.
 const fn four_chains(pattern: Pattern) -> Step {
     Step {
         form: Form::Chains,

@@ -136,7 +136,7 @@ mod tests {
         // The root of 1 times 2, of 2 times 1, of 1 times 1 and of 8 times 2.
         assert_eq!(hundredths(&times), [0, 141, 141, 100, 400, 0]);
         assert_eq!(hundredths(&[None, None]), [0, 0]);
-        // What takes no time at all, be it a call on one rank, is nobody's measure.
+        // A call that takes no time at all, as on one rank, is no measure of others.
         assert_eq!(hundredths(&[Some([0.0, 0.0]), Some([1.0, 1.0])]), [0, 0]);
     }
 }

@@ -1,9 +1,9 @@
 //! What the simulator finds of every cell: `prior.json`, computed once from a calibration.
 //!
-//! Simulating takes too long for the start of a job, so a job reads what was found. Each place, which
-//! is what cells that are simulated alike have in common, names the variants that are much slower
-//! than another one, and by how much; how much is hopeless is the site's to say, and may change
-//! without a new simulation. How all the others compare stands beside it, in [`ratios`].
+//! Simulating takes too long for the start of a job, so a job reads what was found. A place is what cells that are
+//! simulated alike have in common. It names the variants that are much slower than another one, and by how much. How
+//! much is hopeless is a setting of the site's, and may change without a new simulation. How all the others compare
+//! stands beside it, in [`ratios`].
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -30,7 +30,7 @@ pub const FILE: &str = "prior.json";
 
 /// What the simulator finds so many times as slow as another variant is hopeless.
 pub const HOPELESS_SIMULATED: f64 = 2.0;
-/// Less than this is not worth a line: nobody would call it hopeless.
+/// Less than this is not worth a line: no setting calls it hopeless.
 const SLOWER_LEAST: f64 = HOPELESS_SIMULATED;
 
 /// What was found for one library.

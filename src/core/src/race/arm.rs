@@ -199,9 +199,9 @@ impl Arm {
 
     /// What stalls cost a call beyond those that a rate lets one expect, where they are so many standard errors beyond.
     /// Few are Poisson's, whose tail is longer than the normal law has it: where 0.04 are expected a first one would lie
-    /// five errors beyond, and comes in one case of 25. With one more in the error, chance makes as many as count for
-    /// two errors in less than 3.5 % of cases, for three in less than 0.4 %, whatever is expected, if the rate is known and
-    /// one looks once.
+    /// five errors beyond, and comes in one case of 25. So the error counts one stall more. Chance then reaches two
+    /// errors in less than 3.5 % of cases and three in less than 0.4 %, whatever is expected, if the rate is known
+    /// and one looks once.
     pub fn stall_loss_ns(&self, rate: f64, errors: f64) -> f64 {
         let expected = self.samples() * rate;
         let beyond = self.stalls - expected;

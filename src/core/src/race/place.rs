@@ -10,7 +10,7 @@ use super::sample::Sample;
 
 /// The longest loop that is looked for, in calls of the cell.
 const LONGEST: usize = 8;
-/// So many classes are told apart.
+/// So many classes are distinguished.
 const CLASSES: usize = 4;
 /// Places of the classes, and behind them of the loops of 2 to [`LONGEST`] calls.
 const PLACES: usize = CLASSES + LONGEST * (LONGEST + 1) / 2 - 1;
@@ -58,7 +58,7 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Where a sample stands among [`PLACES`]; `None` where it is not told apart.
+    /// Where a sample stands among [`PLACES`]; `None` where it is not distinguished.
     fn place(&self, sample: &Sample, way: usize) -> Option<usize> {
         match way {
             NOT_AT_ALL => None,

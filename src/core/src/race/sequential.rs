@@ -10,7 +10,7 @@ const PRIOR_WEIGHT: f64 = 1.0;
 const DEGREES_MOST: u32 = 200;
 
 /// Whether a t-statistic refutes the null hypothesis at level `alpha` however often it is looked at: its likelihood
-/// ratio under a normal mixture of effects reaches 1 / `alpha`. Total; what is no number refutes nothing.
+/// ratio under a normal mixture of effects reaches 1 / `alpha`. Total; NaN refutes nothing.
 ///
 /// Shape:  `weight` is what the mean behind `t` is worth in observations, `degrees` of freedom are its variance's.
 pub(super) fn refutes(t: f64, weight: f64, degrees: f64, alpha: f64) -> bool {

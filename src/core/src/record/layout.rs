@@ -11,7 +11,7 @@ pub const RECORD_BYTES: usize = 128;
 const RECORD_BYTES_3: usize = 112;
 /// Of versions 1 and 2.
 const RECORD_BYTES_BEFORE: usize = 64;
-/// A time that nobody knows.
+/// An unknown time.
 const UNKNOWN: u64 = u64::MAX;
 
 /// How the records of a trace lie.
@@ -56,7 +56,7 @@ impl Layout {
 /// A record as numbers, without its check word.
 pub type Words = [u64; RECORD_BYTES / 8 - 1];
 
-/// Places among the words of what is told of a record later on, and of what is read for that.
+/// Places among the words of what is added to a record later on, and of what is read for that.
 pub const MESSAGE_BYTES: usize = 2;
 pub const SHIFT: usize = 5;
 /// What the ranks agreed on: four words and [`AFTER_AGREED`], which count once the flag stands in the word of flags.

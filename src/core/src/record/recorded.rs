@@ -38,11 +38,11 @@ pub struct Record {
     pub start_ns: u64,
     /// This rank's time inside the call.
     pub duration_ns: u64,
-    /// From there to this rank's next call of a collective, on whichever communicator. `None` where nobody measured
-    /// it: a review lies in between, or threads call at will.
+    /// From there to this rank's next call of a collective, on whichever communicator. `None` where it was not
+    /// measured: a review lies in between, or threads call at will.
     pub shift_ns: Option<u64>,
-    /// What the rank then spent in that call. `None` where nobody measured it: that one is nonblocking, or agrees on more
-    /// than it does for the program.
+    /// What the rank then spent in that call. `None` where it was not measured: that one is nonblocking, or agrees on
+    /// more than it does for the program.
     pub after_ns: Option<u64>,
     /// `None` where the call has not come to a review.
     pub agreed: Option<CallTimes>,
@@ -53,7 +53,7 @@ pub struct Record {
     pub collective: Collective,
     /// Whether the variant was drawn, in `exploit` as one of a pair; otherwise it was the library's default in `record`.
     pub drawn: bool,
-    /// With which the variant was drawn for this call, given all that was decided before. `None` where nobody knows it:
+    /// With which the variant was drawn for this call, given all that was decided before. `None` where it is unknown:
     /// in records of earlier versions, of calls that pass through, and where what was drawn could not run.
     pub probability: Option<Probability>,
     pub manner: Manner,
@@ -99,7 +99,7 @@ pub struct CallTimes {
     pub work_ns: u64,
 }
 
-/// What else all ranks know of a call; where nobody asked, as for calls that pass through, nothing.
+/// What else all ranks know of a call; empty where that was not looked up, as for calls that pass through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallClass {
     pub in_place: bool,

@@ -126,7 +126,7 @@ enum Step {
 }
 
 /// Ranks of which `per_group` each found each other arrive within `skew_s`; a request occupies the one name server
-/// for `service_s`, and is `trip_s` under way. What is not there is asked for again at the client's pace.
+/// for `service_s`, and is `trip_s` under way. A client asks again for missing names at its pace.
 fn simulate(n_ranks: u32, per_group: u32, service_s: f64, trip_s: f64, skew_s: f64) -> Start {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
@@ -193,7 +193,7 @@ fn simulate(n_ranks: u32, per_group: u32, service_s: f64, trip_s: f64, skew_s: f
     }
 }
 
-/// What the shim's handshake takes at the most unless told otherwise: `HANDSHAKE_TIMEOUT` in `start/meet.rs`.
+/// What the shim's handshake takes at the most by default: `HANDSHAKE_TIMEOUT` in `start/meet.rs`.
 const TIME_OUT_S: f64 = 10.0;
 
 /// Prints the simulated start of so many ranks, and gives its seconds.

@@ -18,8 +18,8 @@ use crate::mesh::settings;
 /// their own size, too. Runs of the same blocks and size give their mean. A run's first step, which touches its memory
 /// for the first time, does not count.
 ///
-/// Errors: `Mesh` for blocks of a uniform mesh that iterate, a run without a second step, without times of
-///         blocks, or refined without finer blocks beside coarser ones, and blocks of over 65,535 cells in a direction.
+/// Errors: `Mesh` for blocks of a uniform mesh that iterate, and a run without a second step or without times of
+/// blocks. Also for a refined run without blocks of two levels, and blocks of over 65,535 cells in a direction.
 pub fn memory_costs(
     sizes: &[Observed],
     runs: &[Observed],

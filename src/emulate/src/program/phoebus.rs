@@ -1,6 +1,6 @@
-//! A step of Phoebus on blocks of 16^3 cells with four layers of ghosts and five variables: two stages, each an exchange
-//! with up to 26 neighbours, its half of the computing, and fluxes from finer to coarser faces; then the flags of the
-//! next refinement are gathered and the length of the next step agreed on.
+//! A step of Phoebus on blocks of 16^3 cells with four layers of ghosts and five variables: two stages, each an
+//! exchange with up to 26 neighbours, its half of the computing, and fluxes from finer to coarser faces. Then the
+//! flags of the next refinement are gathered and the length of the next step agreed on.
 //!
 //! Source: Jain et al. 2025, sections II-B and VI, and the decks of their artifact (amr-tools).
 

@@ -2,8 +2,8 @@
 //!
 //! The paper has no data of its meshes. Two numbers a case stand for them, and nothing else is fitted:
 //!
-//! - coarse: the heaviest root cell has 0.847 % of all work (what GroupLB reaches on 1,024 processors says that it has
-//!   no more), and the slope of the masses is the one with which SFCLB is as balanced on 1,024 processors as it was;
+//! - coarse: the heaviest root cell has 0.847 % of all work (what GroupLB reaches on 1,024 processors says that it
+//!   has no more). The slope of the masses is the one with which SFCLB is as balanced on 1,024 processors as it was.
 //! - fine: the heaviest root cell has 2.892 % (what the best scheme reaches on 512 and on 1,024 says so twice), and
 //!   the slope is the coarse case's.
 //!

@@ -4,15 +4,15 @@
 //! What stands for the rest was chosen before anything was run:
 //!
 //! - the decks `sphere-hits-block` and `four-spheres` on as many root blocks as ranks, 32 variables, blocks of 8^3
-//!   cells, and a check of the sums in every tenth stage of twenty, which are 64 reductions a step where the paper has
-//!   62; the depth of refinement is the one whose number of blocks is nearest to the paper's (248 a rank on 16 ranks,
-//!   669 on 128);
-//! - objects move half a finest cell a step, as in miniAMR's runs for a time and about as far as an explicit code such
-//!   as CTH may let them, and the mesh follows every fifth step, miniAMR's default; runs begin at fifteen of the decks'
-//!   forty steps;
-//! - an update is seven operations at the paper's rate, a sum one; nodes and links are the preset `gemini`; messages
-//!   one for each partner and axis, packed, unpacked and copied as part of communication, as miniAMR counts them;
-//!   refinement's messages and calls as `--compat` makes them, without those of the bisection itself.
+//!   cells, and a check of the sums in every tenth stage of twenty. That makes 64 reductions a step where the paper
+//!   has 62. The depth of refinement is the one whose number of blocks is nearest to the paper's (248 a rank on 16
+//!   ranks, 669 on 128).
+//! - objects move half a finest cell a step, as in miniAMR's runs for a time and about as far as an explicit code
+//!   such as CTH may let them. The mesh follows every fifth step, miniAMR's default. Runs begin at fifteen of the
+//!   decks' forty steps.
+//! - an update is seven operations at the paper's rate, a sum one; nodes and links are the preset `gemini`. There is
+//!   one message for each partner and axis, packed, unpacked and copied as part of communication, as miniAMR counts
+//!   them. Refinement's messages and calls are as `--compat` makes them, without those of the bisection itself.
 //!
 //! Two scales are set on the first deck, on 128 ranks: what a byte takes that is packed, unpacked or copied, by
 //! communication over calculation (64.0 over 35.4), and what a value takes in refinement, by its share (0.6 %).

@@ -2,10 +2,10 @@
 //!
 //! The paper has no mesh, no number of steps and no network. What stands for them was chosen before anything was run:
 //!
-//! - a square of 0.4 and a disc of diameter 0.2 in the middle of the domain, refined four times along both edges, on a
-//!   base grid of 1024 x 1024 cells in patches of 8 x 8; the asymmetric deck is one quadrant of it in as many cells;
+//! - a square of 0.4 and a disc of diameter 0.2 in the middle of the domain, refined four times along both edges. The
+//!   base grid has 1024 x 1024 cells in patches of 8 x 8. The asymmetric deck is one quadrant of it in as many cells.
 //! - ghosts two cells deep and, both ways, one value of each coarse cell that a finer patch lies on, ten variables,
-//!   bundled by partner; one allreduce of 8 bytes a step; nodes and links as the preset `hera`;
+//!   bundled by partner. One allreduce of 8 bytes a step; nodes and links as the preset `hera`.
 //! - patches that refinement makes are distributed, the base grid stays: by round robin in fig. 3 (as its text says),
 //!   by chance weighted with load in figs 5, 6 and 8 (section 4), round robin from a level on in fig. 7.
 //!

@@ -62,7 +62,7 @@ pub struct Trials {
     pub line: Vec<OsString>,
     /// What the next trial runs with.
     pub arms: Arms,
-    /// What the program is told where it asks, in place of what was learned.
+    /// The arms that the program gets where it asks, in place of learned ones.
     pub told: Arms,
     pub tuner: Tuner,
     /// What a shell runs before each of them, with `{NAME}` likewise, and the longest time that it took.
@@ -91,7 +91,7 @@ impl Trials {
             self.warmed_up = number;
         }
         let (wall, summary) = self.run_job(way, tick)?;
-        // A tuner that told nothing leaves it open which program ran.
+        // Without a summary it is unknown which program ran.
         if way == Way::Bare || summary.is_some() {
             let said = summary.as_ref();
             self.whole_times
@@ -103,7 +103,7 @@ impl Trials {
         })
     }
 
-    /// The same, and the ledger is told nothing.
+    /// The same, without a note in the ledger.
     fn run_job(
         &mut self,
         way: Way,

@@ -34,7 +34,7 @@ pub unsafe extern "C" fn colltune_placement_balancer_new(
 /// Another policy from now on; see the header.
 ///
 /// # Safety
-/// `balancer` is null or a handle that is used by nobody else now; `policy` is null or a string.
+/// `balancer` is null or a handle without another user now; `policy` is null or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn colltune_placement_balancer_use(
     balancer: *mut Balancer,
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn colltune_placement_balancer_use(
 /// Decides after a step; see the header.
 ///
 /// # Safety
-/// `balancer` is null or a handle that is used by nobody else now; each other pointer is null or points to as many valid
+/// `balancer` is null or a handle without another user now; each other pointer is null or points to as many valid
 /// entries as the header asks for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn colltune_placement_balancer_step(
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn colltune_placement_balancer_free(balancer: *mut Balance
 /// The balancer behind a handle.
 ///
 /// # Safety
-/// `balancer` is null or a handle that is used by nobody else during `'a`.
+/// `balancer` is null or a handle without another user during `'a`.
 unsafe fn handle<'a>(balancer: *mut Balancer) -> Result<&'a mut Balancer, Failure> {
     // SAFETY: by the caller's promise.
     unsafe { balancer.as_mut() }.ok_or_else(|| Failure::null("the handle of the balancer"))

@@ -42,7 +42,7 @@ fn check_array<T>(pointer: *const T, n: usize, what: &str) -> Result<(), Failure
 /// An array of the caller's.
 ///
 /// # Safety
-/// `pointer` is null or points to `n` valid entries, which nobody changes during `'a`.
+/// `pointer` is null or points to `n` valid entries, which do not change during `'a`.
 pub unsafe fn slice<'a, T>(pointer: *const T, n: usize, what: &str) -> Result<&'a [T], Failure> {
     check_array(pointer, n, what)?;
     if n == 0 {
@@ -71,7 +71,7 @@ unsafe fn optional<'a, T>(
 /// An array of the caller's to write to.
 ///
 /// # Safety
-/// `pointer` is null or points to `n` valid entries, which nobody else uses during `'a`.
+/// `pointer` is null or points to `n` valid entries, which have no other user during `'a`.
 pub unsafe fn slice_mut<'a, T>(
     pointer: *mut T,
     n: usize,
@@ -87,8 +87,8 @@ pub unsafe fn slice_mut<'a, T>(
 
 /// The caller's structure behind `pointer`, whatever version of the header it was compiled with.
 ///
-/// An older caller's structure ends before ours: what it lacks is zero, which every field takes for "not told". A newer
-/// one's goes on behind ours: what we do not know must be zero, since it would be ignored.
+/// An older caller's structure ends before ours: what it lacks is zero, which every field takes for "not given". A
+/// newer one's goes on behind ours: what we do not know must be zero, since it would be ignored.
 ///
 /// # Safety
 /// `pointer` is null or points to a structure that begins with its size and is as large as it says; all its bits zero

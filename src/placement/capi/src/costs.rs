@@ -45,7 +45,7 @@ pub unsafe extern "C" fn colltune_placement_costs_new(
 /// Takes measured times in; see the header.
 ///
 /// # Safety
-/// `costs` is null or a handle that is used by nobody else now; `times` points to `n` entries.
+/// `costs` is null or a handle without another user now; `times` points to `n` entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn colltune_placement_costs_observe(
     costs: *mut Costs,
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn colltune_placement_costs_observe(
 /// Follows a changed mesh; see the header.
 ///
 /// # Safety
-/// `costs` is null or a handle that is used by nobody else now; `octants` points to `n` entries.
+/// `costs` is null or a handle without another user now; `octants` points to `n` entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn colltune_placement_costs_adapt(
     costs: *mut Costs,
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn colltune_placement_costs_adapt(
 /// The costs for a problem; see the header.
 ///
 /// # Safety
-/// `costs` is null or a handle that is used by nobody else now; `values` has room for `n` entries.
+/// `costs` is null or a handle without another user now; `values` has room for `n` entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn colltune_placement_costs_get(
     costs: *mut Costs,
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn colltune_placement_costs_free(costs: *mut Costs) {
 /// The costs behind a handle.
 ///
 /// # Safety
-/// `costs` is null or a handle that is used by nobody else during `'a`.
+/// `costs` is null or a handle without another user during `'a`.
 unsafe fn handle<'a>(costs: *mut Costs) -> Result<&'a mut Costs, Failure> {
     // SAFETY: by the caller's promise.
     unsafe { costs.as_mut() }.ok_or_else(|| Failure::null("the handle of the costs"))

@@ -81,7 +81,7 @@ pub fn fence(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
         ),
     };
     let message = CString::new(message.replace('\0', "?")).unwrap_or_default();
-    // The thread may be ending; then nobody can ask for the message.
+    // The thread may be ending; then it cannot ask for the message.
     let _ = MESSAGE.try_with(|kept| kept.replace(message));
     code
 }

@@ -35,7 +35,7 @@ pub(crate) fn problem(costs: &[f64], ranks: u32) -> Problem {
 }
 
 pub(crate) fn place(policy: &CStr, problem: &Problem, owners: &mut [u32]) -> c_int {
-    // SAFETY: all pointers come from live Rust values of the lengths told.
+    // SAFETY: all pointers come from live Rust values of the lengths given.
     unsafe {
         colltune_placement_place(
             policy.as_ptr(),
@@ -151,7 +151,7 @@ fn others(random: &mut Random, given: &Problem, owners: &[u32], octants: &[Octan
     let curve = [c"morton", c"hilbert", c"peano", c"\xff"][random.below(4)];
     let dimensions = [2, 3, odd(random) as u8][random.below(3)];
     let (blocks_max, bytes_max) = (odd(random), odd(random));
-    // SAFETY: all pointers come from live Rust values of the lengths told, or were made null.
+    // SAFETY: all pointers come from live Rust values of the lengths given, or were made null.
     let codes = unsafe {
         [
             colltune_placement_certify(given, owners.as_ptr(), n, &mut certificate),

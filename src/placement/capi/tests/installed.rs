@@ -22,7 +22,7 @@ int main(void) {
 }
 "#;
 
-/// Installs below an empty folder, whose prefix is what a program is told.
+/// Installs below an empty folder, whose prefix is what a program sees.
 fn installed(prefix: &Path) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scripts/install-placement");
     let done = Command::new(script)

@@ -8,7 +8,7 @@ struct Simulated<'c> {
     costs: &'c [f64],
     makespan: f64,
     noise: f64,
-    /// How often costs are told to all, and the policy is asked.
+    /// How often costs are shared with all, and the policy is asked.
     counts: [u32; 2],
 }
 
@@ -57,8 +57,8 @@ impl Balanced for Simulated<'_> {
     }
 }
 
-/// Follows a run of 1,000 steps whose mesh changes every 100, the last one too; gives how often costs are told to all,
-/// the policy is asked, and blocks move.
+/// Follows a run of 1,000 steps whose mesh changes every 100, the last one too; gives how often costs are shared with
+/// all, the policy is asked, and blocks move.
 fn follow(costs: &[f64], present: f64, policy: impl Fn(u64) -> f64) -> [u32; 3] {
     let (mut random, mut moved) = (Random::new(5), 0);
     let mut run = Simulated {

@@ -5,9 +5,9 @@
 //! that would send more than 1 % more messages, or bytes, between nodes, only whole nodes are exchanged, and ranks
 //! inside each. Ranks of unequal speed or memory are exchanged with their like alone.
 //!
-//! Up to 128 ranks (or nodes, and ranks of a node) the permutation keeps as much as any; beyond that it is found
-//! greedily and improved, and never moves more than the policy's own numbers would.
-//! Source: the idea is Zoltan's REMAP; Oliker & Biswas, J. Parallel Distrib. Comput. 52(2), 1998.
+//! Up to 128 ranks (or nodes, and ranks of a node) the permutation keeps as much as any. Beyond that it is found
+//! greedily and improved, and never moves more than the policy's own numbers would. Source: the idea is Zoltan's
+//! REMAP; Oliker & Biswas, J. Parallel Distrib. Comput. 52(2), 1998.
 
 mod assign;
 mod exact;

@@ -1,12 +1,11 @@
 //! The exact contiguous optimum: no placement of intervals of the curve has a smaller makespan.
 //!
-//! Whether loads up to a ceiling suffice is decided by filling each rank as far as it goes. One pass
-//! tries eight ceilings side by side, which costs hardly more than one since each waits for its own
-//! additions, and remembers for each the largest load that occurred and the smallest that was
-//! refused. The optimum is between them, both are sums that really occur, and the search ends when
-//! they meet: it is exact in 64-bit floats, where a load is the sum of its blocks in curve order.
-//! Source: Pinar & Aykanat, "Fast optimal load balancing algorithms for 1D partitioning", JPDC
-//! 64(8), 2004, whose exact bisection this is, by eight instead of two.
+//! Whether loads up to a ceiling suffice is decided by filling each rank as far as it goes. One pass tries eight
+//! ceilings side by side, which costs hardly more than one since each waits for its own additions. It remembers for
+//! each the largest load that occurred and the smallest that was refused. The optimum is between them, both are sums
+//! that really occur, and the search ends when they meet: it is exact in 64-bit floats, where a load is the sum of
+//! its blocks in curve order. Source: Pinar & Aykanat, "Fast optimal load balancing algorithms for 1D partitioning",
+//! JPDC 64(8), 2004, whose exact bisection this is, by eight instead of two.
 
 use super::Placement;
 use super::row::Argument;

@@ -1,10 +1,10 @@
 //! CPLX: contiguous where the load is even, LPT among the ranks where it is not.
 //!
 //! From the contiguous optimum, the X % of the ranks with the most extreme loads, half of them from
-//! either end, pool their blocks and share them by LPT. `cplx:X` returns the best placement seen at
-//! any X' <= X, so it starts contiguous, never gets worse as X grows, and at 100 is at least as good as
-//! LPT and as the contiguous optimum. Source: Jain et al. 2025, section V-D; there the start is
-//! chunked CDP and a rule that stops early makes the makespan rise and fall with X.
+//! either end, pool their blocks and share them by LPT. `cplx:X` returns the best placement seen at any X' <= X. So
+//! it starts contiguous, never gets worse as X grows, and at 100 is at least as good as LPT and as the contiguous
+//! optimum. Source: Jain et al. 2025, section V-D; there the start is chunked CDP and a rule that stops early makes
+//! the makespan rise and fall with X.
 //!
 //! What X' can reach at best is known before it is tried: the largest load that it leaves alone, or
 //! the lower bound. The most promising one is tried first, and the search ends when no other can

@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn metis_is_given_no_graph_without_vertices_of_which_it_would_complain_on_standard_output() {
-        // What C prints passes the test's own capture by: a process of its own shows it.
+        // What C prints passes the test's own capture by: a separate process shows it.
         const ASKED: &str = "METIS_IN_A_PROCESS_OF_ITS_OWN";
         if std::env::var_os(ASKED).is_some() {
             for ranks in [5, 24, 64, 250] {

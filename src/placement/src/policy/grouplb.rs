@@ -3,10 +3,10 @@
 //! 1. Friends of friends: blocks that share a face are linked, the deepest refined faces first, while
 //!    the group's work stays within a quarter of a rank's share. Where groups meet, refinement is
 //!    therefore as low as it can be.
-//! 2. Bin packing, the groups with most work first: a group goes to the rank that holds most of its
-//!    Voronoi neighbours and has room, both in all and on each level; otherwise to the least loaded
-//!    rank of that one's node, if that has room; otherwise to the least loaded of all ranks, or to
-//!    one hardly more loaded that has not yet its share of the group's levels.
+//! 2. Bin packing, the groups with most work first: a group goes to the rank that holds most of its Voronoi
+//!    neighbours and has room, both in all and on each level. Otherwise it goes to the least loaded rank of that
+//!    one's node, if that has room. Otherwise it goes to the least loaded of all ranks, or to one hardly more loaded
+//!    that has not yet its share of the group's levels.
 //!
 //! The Voronoi cells are those that the mesh itself gives: every point belongs to the group of the
 //! block around it, and two groups are neighbours if blocks of theirs share a face; the nearer

@@ -2,9 +2,8 @@
 //!
 //! A part that has `k` ranks is cut across its longest side into parts for `k / 2` and `k - k / 2`
 //! ranks, so any number of ranks will do. Blocks stand by the coordinate of their centre, equal ones
-//! in curve order. Of the two sides of the block at which the weighted cut falls, the one is taken
-//! that leaves the smaller of the larger loads per rank; while there are blocks enough, neither part
-//! gets fewer blocks than ranks.
+//! in curve order. Of the two sides of the block at which the weighted cut falls, the one is taken that leaves the
+//! smaller of the larger loads per rank. While there are blocks enough, neither part gets fewer blocks than ranks.
 //! Source: Berger & Bokhari, IEEE Transactions on Computers C-36(5), 1987.
 //!
 //! Each cut is found by a weighted selection in linear time, so the whole takes

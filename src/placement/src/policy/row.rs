@@ -17,7 +17,7 @@ impl Policy {
         self.row
     }
 
-    /// Whether it heeds the speeds of ranks.
+    /// Whether it uses the speeds of ranks.
     pub fn heeds_speeds(&self) -> bool {
         self.row.on_uneven_ranks.is_some() && self.argument != Argument::Auto
     }
@@ -50,7 +50,7 @@ pub struct Row {
     pub source: &'static str,
     /// One line for a list.
     pub help: &'static str,
-    /// The same where ranks have unequal speeds; `None` for a policy that cannot heed them.
+    /// The same where ranks have unequal speeds; `None` for a policy that cannot use them.
     pub(super) on_uneven_ranks: Option<PolicyFunction>,
     pub(super) run: PolicyFunction,
 }

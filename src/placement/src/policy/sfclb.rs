@@ -1,10 +1,9 @@
 //! SFCLB: the Hilbert curve through the blocks, cut greedily into segments of similar work.
 //!
-//! Rank after rank takes units from the curve until one more would take it farther from its share
-//! than stopping does; a share is what is left of the work over the ranks that are left. With
-//! `sfclb:roots` a unit is a root with everything refined from it, as in the code that the scheme
-//! comes from; by default it is a block.
-//! Source: Wu et al., CLUSTER 2011, section IV-A.
+//! Rank after rank takes units from the curve until one more would take it farther from its share than stopping does.
+//! A share is what is left of the work over the ranks that are left. With `sfclb:roots` a unit is a root with
+//! everything refined from it, as in the code that the scheme comes from; by default it is a block. Source: Wu et
+//! al., CLUSTER 2011, section IV-A.
 
 use super::contiguous;
 use super::row::Argument;

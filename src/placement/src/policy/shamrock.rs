@@ -1,9 +1,8 @@
 //! The patch distributions of Shamrock: none, round robin, from a level on, and by a model.
 //!
-//! A block that nothing refined is the base grid; the base grid is decomposed once, equally many
-//! roots to each rank along the Hilbert curve, and a refined block (a patch) is at home where its root
-//! is. The policies differ in which patches leave home, and for where.
-//! Source: Beckingsale et al., LNCS 7587, 2013, sections 4, 6 and 7.
+//! A block that nothing refined is the base grid. The base grid is decomposed once, equally many roots to each rank
+//! along the Hilbert curve. A refined block (a patch) is at home where its root is. The policies differ in which
+//! patches leave home, and for where. Source: Beckingsale et al., LNCS 7587, 2013, sections 4, 6 and 7.
 
 use super::contiguous;
 use super::least_loaded::Tournament;

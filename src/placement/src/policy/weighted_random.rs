@@ -1,10 +1,9 @@
 //! Patches to ranks by chance: the less a rank has to do, the likelier it gets the next one.
 //!
-//! The base grid and homes are those of `none`. Patches come level by level, in curve order; rank `p` is drawn with a
+//! The base grid and homes are those of `none`. Patches come level by level, in curve order. Rank `p` is drawn with a
 //! probability in proportion to `1 / (e + load_p)`, where `e` is the mean cost of a block, so that an idle rank is
-//! likely and not certain.
-//! Source: Beckingsale et al., LNCS 7587, 2013, section 4: "with a probability based on an estimation of current
-//! computational workload"; the formula is ours.
+//! likely and not certain. Source: Beckingsale et al., LNCS 7587, 2013, section 4: "with a probability based on an
+//! estimation of current computational workload"; the formula is ours.
 
 use super::shamrock;
 use crate::generate::Random;

@@ -137,7 +137,7 @@ fn shortened(text: &str, width: usize) -> String {
 
 fn entry(value: &ValueRef<'_>) -> Entry {
     let is_number = !matches!(value, ValueRef::Text(_) | ValueRef::Blob(_));
-    // What somebody named moves no cursor.
+    // A user's name for something moves no cursor.
     let plain = |sign: char| if sign.is_control() { '·' } else { sign };
     let text = match value {
         ValueRef::Real(value) => real(*value),

@@ -37,7 +37,7 @@ impl ParquetOut {
         }
     }
 
-    /// Nobody sees half a file.
+    /// No reader sees half a file.
     fn write(&self) -> Result<(), ParquetError> {
         let (draft, file) = Draft::create(&self.path)?;
         Ok(draft.publish(&self.write_to(file)?)?)

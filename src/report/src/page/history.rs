@@ -14,7 +14,7 @@ const LEFT: f64 = 44.0;
 const RIGHT: f64 = WIDTH - 14.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
-/// More lines nobody tells apart, by colour or by dash; all are in the table.
+/// More lines cannot be distinguished, by colour or by dash; all are in the table.
 const LINES_MAX: usize = 8;
 /// Marks on lines, and words below them, where there are no more generations than this.
 const MARKS_MAX: usize = 12;
@@ -48,7 +48,7 @@ fn panel(place: usize, history: &History, generations: &[GenerationMark]) -> Mar
     let rest = match history.stable_since {
         Some(generation) => format!("Stable since generation {generation}."),
         None if history.settled.is_empty() => "Not at rest yet.".to_owned(),
-        // Nobody waits for trainings that move nothing.
+        // Exploring has ended, so no further training makes the cell stable.
         None => format!("Exploring has ended: {}.", joined(&history.settled)),
     };
     let lines = drawn(history);

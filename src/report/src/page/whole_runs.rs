@@ -49,7 +49,7 @@ fn one(place: usize, panel: &RunPanel) -> Markup {
         &panel.label
     };
     let mut title = format!("{name} on {} × {}", panel.nodes, panel.ppn);
-    // Programs of one name are told apart.
+    // Programs of one name are shown apart.
     if !panel.arguments_hash.is_empty() {
         title += &format!(", arguments {}", cut(&panel.arguments_hash, 9));
     }

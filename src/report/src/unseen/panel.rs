@@ -13,7 +13,7 @@ use serde::Serialize;
 /// Points of a line.
 const STEPS: usize = 100;
 
-/// A cell of which somebody said something before there were data.
+/// A cell with a prediction from before there were data.
 pub(super) struct Foretold {
     pub cell: Cell,
     pub choice: String,

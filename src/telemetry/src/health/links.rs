@@ -2,8 +2,8 @@
 //!
 //! A message counts where its receiver waited for it and for no other later, from its posting to its end. What it is
 //! expected to take grows with the bytes of its round, along a line through the messages of the faster half of the
-//! pairs of nodes. What remains of a pair is then parted into what the giving node, the taking node and the pair itself
-//! have to do with it, so that a slow link is named and not all who talk over it.
+//! pairs of nodes. What remains of a pair is then divided between the giving node, the taking node and the pair
+//! itself, so that a slow link is named and not all who talk over it.
 //!
 //! Source: the slope is Theil's and Sen's, the median of those between two messages (Sen 1968); the parting is Tukey's
 //! median polish (Exploratory Data Analysis, 1977).
@@ -19,7 +19,7 @@ use crate::windows::Run;
 
 /// Messages that a pair needs to be judged by.
 const MESSAGES_MIN: usize = 12;
-/// Nodes that are compared: with fewer nobody knows whose link it is.
+/// Nodes that are compared: with fewer it is unknown whose link it is.
 const NODES_MIN: usize = 3;
 /// Slow is what takes so many times as long as the others, and is so many deviations away. Where ranks share cores, turns
 /// alone made messages of a healthy pair of nodes take 2.3 times as long.
@@ -145,7 +145,7 @@ fn messages(run: &Run) -> Vec<Message> {
             (pair.0 != pair.1 && waited && round.last > given.posted).then(|| Message {
                 pair,
                 bytes: round.bytes as f64,
-                // Before it is posted it cannot be under way; before this rank looked, nobody waited.
+                // Before it is posted it cannot be under way; before this rank looked, no rank waited.
                 transit: (round.last - given.posted) as f64,
             })
         };

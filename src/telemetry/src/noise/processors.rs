@@ -88,7 +88,7 @@ pub(super) fn wanderers(processors: &[Processor]) -> usize {
 }
 
 /// The core to blame, of those whose ranks stayed on them. Where all ranks are on one core there is nothing to compare
-/// with; where all cores lose as much, as where each has several ranks, none is to blame.
+/// with; where all cores lose as much, as where each has several ranks, no core is to blame.
 pub(super) fn burdened(processors: &[Processor]) -> Option<Burdened> {
     let mut by_core: BTreeMap<(&Option<String>, u32), Vec<&Processor>> = BTreeMap::new();
     for of in processors {

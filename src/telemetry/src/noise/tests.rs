@@ -165,10 +165,10 @@ fn what_else_runs_on_a_core_is_laid_to_that_core_and_its_ranks() {
         burdened.is_some_and(|core| core.has_more_ranks),
         "{verdict:?}"
     );
-    // Where both cores lose as much nobody is to blame, nor where nobody loses anything.
+    // Where both cores lose as much no core is to blame, nor where no rank loses anything.
     assert_eq!(judged(slices(&[0, 1, 2, 3]), pinned).0, None);
     assert_eq!(judged(|_, _| 0.0, pinned).0, None);
-    // All on one core have nobody to be compared with.
+    // Ranks that are all on one core cannot be compared with others.
     assert_eq!(judged(slices(&[1, 3]), [&[0]; 4]).0, None);
 }
 

@@ -171,7 +171,7 @@ fn a_file_of_which_all_may_go_is_not_opened() {
     let path = crate::partition::list(&db.evidence(LIBRARY))
         .unwrap()
         .remove(0);
-    // Nobody can read a row of it; its footer is whole.
+    // Its rows cannot be read; its footer is whole.
     let mut bytes = fs::read(&path).unwrap();
     let end = bytes.len() - 8;
     let footer = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap()) as usize;

@@ -1,4 +1,4 @@
-//! `colltune db check`: what is wrong with a database, and the way out.
+//! `colltune db check`: what is wrong with a database, and the remedy.
 
 use colltune_db::manage::check::{Finding, Level, check};
 

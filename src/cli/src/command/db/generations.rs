@@ -18,7 +18,7 @@ pub struct Rollback {
     /// The library, where the database has several: openmpi-4.1.4
     #[arg(long, value_name = "KEY")]
     library: Option<String>,
-    /// The generation; without it the one before that in force
+    /// The generation to put in force [default: the one before that in force]
     #[arg(long, value_name = "N")]
     to: Option<u64>,
 }
@@ -78,7 +78,7 @@ pub struct Prune {
     quarantine: Option<Duration>,
 }
 
-/// What is kept where nobody says how much.
+/// What is kept by default.
 const KEPT: Keep = Keep {
     generations: 8,
     quarantine: Duration::from_secs(30 * 86_400),
@@ -100,7 +100,7 @@ impl Prune {
             )
         };
         if !self.yes && self.generations.is_none() && self.quarantine.is_none() {
-            // What is gone for good was asked for by somebody who knew how much it is.
+            // Removal for good takes --yes, or limits that the user names.
             let would = remove::would_prune(&db, keep)?;
             if would != Pruned::default() {
                 return Err(wrong(format!(

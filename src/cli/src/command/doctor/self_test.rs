@@ -31,7 +31,7 @@ pub fn run(report: &mut Findings, abi: Abi, launcher: &OsStr, interrupt: &Interr
     let mut command = Command::new(launcher);
     command.args(["-n", "2", "env"]);
     if of_launcher(launcher).product == Some(Product::Intel) {
-        // It is told before a job what others are told during it.
+        // It reads its algorithms before a job, others during it.
         command.arg("I_MPI_ADJUST_ALLREDUCE=1").arg(assigned(
             environment::PRESETS,
             "allreduce[0,inf)=native:recursive_doubling",

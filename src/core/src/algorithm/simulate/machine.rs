@@ -15,7 +15,7 @@ pub struct Link {
     pub per_byte_ns: f64,
     /// Messages of so many bytes first ask, which takes a latency there and one back.
     pub rendezvous_bytes: f64,
-    /// Bytes that a port which was idle lets through at once, as switches and rate limiters do.
+    /// Burst size of a token bucket in bytes: an idle port sends so much at full speed.
     #[serde(default)]
     pub burst_bytes: f64,
 }

@@ -23,7 +23,7 @@ const COUNTED: &str = include_str!("paths.txt");
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Path {
     messages: [[f64; 3]; 2],
-    /// In segments.
+    /// Segments that the longest path carries, by number of segments and of ranks.
     carried: [[f64; 3]; 2],
 }
 

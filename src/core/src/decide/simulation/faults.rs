@@ -69,7 +69,7 @@ pub struct Fate {
 }
 
 impl Fate {
-    /// Whether a fault of such a frequency, told from others by `what`, happens to a rank at an occasion.
+    /// Whether a fault of such a frequency, numbered `what`, happens to a rank at an occasion.
     fn strikes(&self, what: u64, (rank, occasion): (u32, u64), ppm: u64) -> bool {
         ppm > 0 && happens(dice(self.seed, what << 32 | u64::from(rank), occasion), ppm)
     }
@@ -102,7 +102,7 @@ impl Fate {
         self.strikes(11, (rank, occasion), self.faults.losing)
     }
 
-    /// All ranks are told the same.
+    /// All ranks hear the same.
     pub fn ends_in_an_error(&self, comm: u32, position: u64) -> bool {
         self.strikes(12, (comm, position), self.faults.disagreeing)
     }

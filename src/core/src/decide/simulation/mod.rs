@@ -3,11 +3,11 @@
 //! ```text
 //! job(1000).programs(seed).faults(Faults::MANY).run(100_000).assert_all_decided_alike();
 //! ```
-//! A random program ([`script`]) calls collectives on communicators that come and go; [`agent`] is one thread of one
-//! rank, which goes through it in its [`surroundings`] as the shim does; [`fabric`] is the library, which lets ranks out
-//! of a collective when MPI's semantics let them, and notes who disagrees with whom; [`job`] runs the agents in some
-//! order. In [`broken`] the agents make the mistakes that this is to find; [`claims`] are the tests of the real ones, and
-//! [`single`] of one communicator whose ranks are all alike, and [`published`] of how that draws.
+//! A random program ([`script`]) calls collectives on communicators that come and go. [`agent`] is one thread of one
+//! rank, which goes through it in its [`surroundings`] as the shim does. [`fabric`] is the library, which lets ranks
+//! out of a collective when MPI's semantics let them, and notes which ranks disagree. [`job`] runs the agents in some
+//! order. In [`broken`] the agents make the mistakes that this is to find. [`claims`] are the tests of the real ones,
+//! [`single`] those of one communicator whose ranks are all alike, and [`published`] of how that draws.
 
 mod script;
 
@@ -27,7 +27,7 @@ mod single;
 
 use crate::select::mix;
 
-/// A random number that is a function of what it is for.
+/// A counter-based random number: it depends on the seed, the purpose and the index alone.
 fn dice(seed: u64, what: u64, which: u64) -> u64 {
     mix(mix(seed, what), which)
 }

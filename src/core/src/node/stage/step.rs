@@ -97,7 +97,7 @@ pub struct Across {
     pub units: u64,
     /// What this rank contributes; `None` where it lies where the result shall.
     pub given: Option<At>,
-    /// The result, or room that nobody needs where this rank gets none.
+    /// The result, or unused room where this rank gets none.
     pub result: At,
 }
 

@@ -148,7 +148,7 @@ impl<'a> Leading<'a> {
         Ok(())
     }
 
-    /// The spans of a message that lie in buffers of the call, which nobody may touch while it is under way.
+    /// The spans of a message that lie in buffers of the call, which no rank may touch while it is under way.
     fn spans(&self, message: Message) -> Vec<Span> {
         let mut spans = Vec::new();
         self.program.each(&message, &mut |span| spans.push(*span));

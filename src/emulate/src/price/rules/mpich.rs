@@ -6,10 +6,10 @@
 //! The rules are those for built-in operations, which commute, out of place, and for blocks of one length: gatherv and
 //! scatterv are linear, alltoallv is always scattered. Elements are taken for eight bytes.
 //!
-//! The algorithms run across all ranks as one, which is what happens where each rank has a node of its own. Where ranks
-//! share nodes the usual device, ch4, divides some calls (`maint/tuning/coll/ch4/generic.json`): a part inside each
-//! node, and one among one rank of each node, whose algorithm the same rules choose by the number of nodes. Inside a
-//! node allreduce, reduce, bcast and barrier go through shared memory, from the fifth call of these on and unless
+//! The algorithms run across all ranks as one, which is what happens where no ranks share a node. Where ranks share
+//! nodes the usual device, ch4, divides some calls (`maint/tuning/coll/ch4/generic.json`): a part inside each node,
+//! and one among one rank of each node, whose algorithm the same rules choose by the number of nodes. Inside a node
+//! allreduce, reduce, bcast and barrier go through shared memory, from the fifth call of these on and unless
 //! `MPI_THREAD_MULTIPLE` was granted. So divided are
 //!
 //! - every allreduce (on a single node all of it inside the node), reduce and barrier,
@@ -52,6 +52,7 @@ pub fn schedule(pattern: Pattern, bytes: u64, n_ranks: usize) -> &'static str {
         Pattern::Alltoall if n_ranks <= 32 => "p2p:scattered:window=64",
         // Nearest: the library waits for each 32 before it begins the next, so that about half are under way.
         Pattern::Alltoall => "p2p:scattered:window=16",
+        // Nearest: the library's ranks exchange with the farthest first, ours with their neighbours.
         Pattern::ReduceScatter if bytes < 512 << 10 => "p2p:recursive_halving",
         // Nearest: the library has one block under way at a time.
         Pattern::ReduceScatter => "p2p:pairwise",

@@ -1,8 +1,8 @@
 //! ART's step by levels: what each process computes at each level, and whose cells it needs there.
 //!
-//! A halo is a singular isothermal sphere, whose mass within `r` grows as `r`, and cells are refined by their mass. So a
-//! level holds `8^-1/2` times the mass of the level below it, takes half as long a step and `2^-1/2` times its work; and
-//! a halo reaches a level less for each factor of `2^1.5` in its mass (the mass in its innermost cell goes as
+//! A halo is a singular isothermal sphere, whose mass within `r` grows as `r`, and cells are refined by their mass.
+//! So a level holds `8^-1/2` times the mass of the level below it, takes half as long a step and `2^-1/2` times its
+//! work. A halo reaches a level less for each factor of `2^1.5` in its mass (the mass in its innermost cell goes as
 //! `m^2/3 2^-l`). The heaviest reaches the last level.
 
 use std::sync::Arc;
