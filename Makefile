@@ -14,7 +14,7 @@ CARGO_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export COLLTUNE_TARGET_DIR := $(abspath target)
 
 # Not members of the workspace: they are built for each MPI library.
-MPI_CRATES := src/mpi shim src/mpibench examples/amr/mpi
+MPI_CRATES := src/mpi shim messages src/mpibench examples/amr/mpi
 
 .PHONY: help setup build demo demo-cg test bench evidence book conformance install clean lint $(MPIS:%=mpi-%)
 
@@ -25,7 +25,7 @@ setup: ## install what the build needs (as root), or name it
 	@scripts/setup $(MPICC)
 
 # The shims beside all else: each is optimised as a whole, which takes one processor a minute.
-build: setup ## target/release/colltune{,-lab,-bench} and target/<mpi>/{libcolltune.so, colltune-amr, colltune-mpibench}
+build: setup ## target/release/colltune{,-lab,-bench} and target/<mpi>/{libcolltune{,_messages}.so, colltune-amr, colltune-mpibench}
 	@$(MAKE) --no-print-directory shims & shims=$$!; trap 'kill $$shims' INT TERM; \
 	$(MAKE) --no-print-directory commands placement programs; code=$$?; wait $$shims || code=$$?; exit $$code
 
@@ -85,8 +85,8 @@ test: build ## every test; ends with "N passed, N failed"
 bench: build ## measure; reports under target/bench/
 	target/release/colltune-bench all
 
-# Where the bench fails the page is made all the same.
-evidence: build ## published figures beside ours, target/evidence/index.html, in an hour; QUICK=--quick: in 5 minutes
+# Where the bench fails the file is written all the same.
+evidence: build ## published figures beside ours, target/evidence/evidence.md, in an hour; QUICK=--quick: in 5 minutes
 	@trap 'exit 130' INT TERM; code=0; target/release/colltune-bench $(QUICK) ompicolltune || code=$$?; \
 	target/release/colltune-bench evidence $(QUICK) -o target/evidence || code=$$?; exit $$code
 

@@ -5,13 +5,16 @@ mod ledger;
 
 mod named;
 
+mod left_out;
+pub use left_out::LeftOut;
+
 mod closing;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use colltune_core::account::{self, KINDS, Seen, Timed, Together};
+use colltune_core::account::{self, KINDS, PairOfEpochs, Pairs, Seen, Timed, Together};
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::SharedCall;
 use colltune_core::levers::asked::{self, Asked, Epoch, LeverPlace};
@@ -41,10 +44,6 @@ pub struct Account {
     passed: AtomicU64,
     /// Calls that are timed to learn from.
     sampled: AtomicU64,
-    /// By collective, calls to which the variant that was meant does not apply, and those for which a rank had not
-    /// what it needs.
-    unfit: [AtomicU64; Collective::ALL.len()],
-    lacking: [AtomicU64; Collective::ALL.len()],
     threads: Threads,
     clock: Conversion,
     seed: u64,
@@ -54,7 +53,9 @@ pub struct Account {
     named: Named,
     /// What the program asked about its levers; on rank 0.
     asked: Mutex<Vec<Asked>>,
-    /// Bytes that the ledger was told of them before the job's end.
+    /// Epochs with the choices and without them; on rank 0.
+    pairs: Mutex<Pairs>,
+    /// Bytes written to the ledger before the job's end.
     told_bytes: AtomicU64,
     to: Destination,
 }
@@ -124,13 +125,10 @@ impl Account {
     /// An account that begins now.
     pub fn open(seed: u64, threads: Threads, clock: Conversion, to: Destination) -> Account {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let none = || [const { AtomicU64::new(0) }; Collective::ALL.len()];
         Account {
             kinds: std::iter::repeat_with(Kind::default).take(KINDS).collect(),
             passed: AtomicU64::new(0),
             sampled: AtomicU64::new(0),
-            unfit: none(),
-            lacking: none(),
             threads,
             clock,
             seed,
@@ -138,6 +136,7 @@ impl Account {
             began_unix_ms: now.map_or(0, |time| time.as_millis() as u64),
             named: Named::now(),
             asked: Mutex::default(),
+            pairs: Mutex::default(),
             told_bytes: AtomicU64::new(0),
             to,
         }
@@ -202,21 +201,17 @@ impl Account {
         add(&kind.tuned, 1, self.threads);
     }
 
-    /// A call runs the library's own choice, because what was meant does not apply to it.
-    pub fn unfit(&self, collective: Collective) {
-        add(&self.unfit[collective.index()], 1, self.threads);
-    }
-
-    /// The same because a rank had not what it needs.
-    pub fn lacking(&self, collective: Collective) {
-        add(&self.lacking[collective.index()], 1, self.threads);
-    }
-
     /// A call was compared: what it took on this rank, and from the last one's arrival to the last one's departure.
     pub fn compared(&self, collective: Collective, bytes: u64, own_ns: u64, work_ns: u64) {
         let kind = &self.kinds[account::kind(collective, bytes)];
         add(&kind.compared_ns, own_ns, self.threads);
         add(&kind.work_ns, work_ns.min(own_ns), self.threads);
+    }
+
+    /// Keeps an epoch with the choices and one without.
+    pub fn pair(&self, pair: PairOfEpochs) {
+        let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        pairs.add(pair);
     }
 
     /// Keeps an epoch of a lever. Returns how many there were of it by now; `None` where it is no measurement.

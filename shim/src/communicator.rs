@@ -13,11 +13,13 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use colltune_core::account::Cause;
 use colltune_core::classify::Layout;
 use colltune_core::decide::Decider;
 use colltune_core::decide::agreed::Origin;
 
 use crate::abi::{self, Comm, bits, spread};
+use crate::account::LeftOut;
 use crate::arguments::Members;
 use crate::clock;
 use crate::frames;
@@ -69,7 +71,7 @@ impl State {
 }
 
 impl State {
-    /// The members' layout; of nobody before the set-up.
+    /// The members' layout; empty before the set-up.
     pub fn layout(&self) -> Layout {
         let nobody = Layout {
             n_ranks: 0,
@@ -113,8 +115,11 @@ impl State {
         self.levers = Levers::default();
     }
 
-    /// Frees the communicators of ours that hang on it, and all memory but its own; waits for nobody.
-    fn free(&mut self, pmpi: &Pmpi) {
+    /// Frees the communicators of ours that hang on it, and all memory but its own; does not wait. Tells what was left out
+    /// of its calls.
+    fn free(&mut self, pmpi: &Pmpi, left_out: &LeftOut) {
+        let tell = |cause, collective, calls| left_out.add(cause, collective, calls);
+        self.decider.tell_left_out(tell);
         self.levers = Levers::default();
         // Before the set-up there is nothing more.
         if self.decider.membership().is_some() {
@@ -165,6 +170,8 @@ pub struct Registry {
     pmpi: &'static Pmpi,
     comm_null: u64,
     comm_world: u64,
+    /// What was left out of calls, on communicators that are gone and on others.
+    pub left_out: LeftOut,
     slots: Mutex<Slots>,
 }
 
@@ -200,6 +207,7 @@ impl Registry {
                 pmpi,
                 comm_null: bits(handles.comm_null),
                 comm_world: bits(handles.comm_world),
+                left_out: LeftOut::nothing(),
                 slots: Mutex::default(),
             })
         })
@@ -287,7 +295,7 @@ impl Registry {
             let mut slots = self.slots();
             match slots.free.pop() {
                 Some(slot) => {
-                    // SAFETY: a recycled slot belongs to nobody.
+                    // SAFETY: a recycled slot has no owner.
                     unsafe { (*(*slot.0).state.get()).renew(comm, n_ranks, origin) };
                     slot.0
                 }
@@ -303,8 +311,12 @@ impl Registry {
             }
         };
         if !is_among_its_own {
-            // SAFETY: nobody else knows the slot yet.
-            unsafe { (*(*slot).state.get()).decider.stand_aside() };
+            // SAFETY: the slot is not shared yet.
+            unsafe {
+                (*(*slot).state.get())
+                    .decider
+                    .stand_aside(Cause::Intercommunicator)
+            };
         }
         // SAFETY: the communicator is valid and the key is ours; slots live for ever.
         let code = unsafe { (self.pmpi.comm_set_attr)(comm, self.keyval, slot.cast()) };
@@ -372,7 +384,7 @@ impl Registry {
         for SlotPtr(slot) in slots {
             // SAFETY: MPI_Finalize is called by one thread when no other call is under way.
             let state = unsafe { &mut *(*slot).state.get() };
-            state.free(self.pmpi);
+            state.free(self.pmpi, &self.left_out);
         }
     }
 }
@@ -443,7 +455,7 @@ fn place(handle: u64) -> usize {
     (spread(handle) >> 56) as usize
 }
 
-/// A hash of handles, which nobody chooses to collide.
+/// A hash of handles; no attacker chooses them, so it need not resist collisions.
 #[derive(Default)]
 struct Spread(u64);
 
@@ -481,7 +493,7 @@ unsafe extern "C-unwind" fn forget(_: Comm, _: c_int, value: *mut c_void, _: *mu
     if let Some(registry) = REGISTRY.get() {
         let slot = value.cast::<Slot>();
         // SAFETY: the value is a slot of ours, and the communicator that used it is gone.
-        unsafe { (*(*slot).state.get()).free(registry.pmpi) };
+        unsafe { (*(*slot).state.get()).free(registry.pmpi, &registry.left_out) };
         registry.recycle(slot);
     }
     abi::SUCCESS

@@ -13,6 +13,7 @@ use colltune_core::decide::rules::Telling;
 
 use crate::abi::Comm;
 use crate::arguments::Arguments;
+use crate::fixed_order;
 use crate::library::collectives::{Collectives, Number};
 use crate::tune::{Tuner, Ways};
 
@@ -41,8 +42,16 @@ pub fn run<N: Number>(
     default: impl Fn() -> c_int + Copy,
     native: impl Fn(&Collectives<N>, Comm) -> c_int,
 ) -> Option<c_int> {
+    let has_fixed_order = tuner.fixed_order && collective.is_reduction();
+    let default = move || match has_fixed_order {
+        // SAFETY: the application passed these arguments to a collective on this communicator.
+        true => unsafe { fixed_order::run(tuner, (collective, &arguments), comm, &default) },
+        false => default(),
+    };
     // SAFETY: the application passed a communicator that it may use for this collective now.
-    let mut found = unsafe { tuner.registry.find(comm) }?;
+    let Some(mut found) = (unsafe { tuner.registry.find(comm) }) else {
+        return has_fixed_order.then(default);
+    };
     let state = found.state();
     if let (Collective::Allreduce, Arguments::Reduction(reduction)) = (collective, &arguments) {
         // SAFETY: the application passed these arguments to a collective on this communicator.
@@ -51,7 +60,9 @@ pub fn run<N: Number>(
             return code;
         }
     }
-    let library = N::library(tuner.pmpi)?;
+    let Some(library) = N::library(tuner.pmpi) else {
+        return has_fixed_order.then(default);
+    };
     let n_ranks = state.n_ranks;
     let call = state
         .decider
@@ -60,13 +71,16 @@ pub fn run<N: Number>(
         Decision::Default
     } else {
         let details = move || arguments.details(tuner, collective, n_ranks);
-        state.decider.decide(&tuner.rules, call, &details)
+        match state.decider.decide(&tuner.rules, call, &details) {
+            Decision::NextEpoch => tuner.next_epoch(state, call, &details),
+            decision => decision,
+        }
     };
     // What is going to be refused is taken back before it runs: the program's error handler may leave it, or call other
     // collectives here.
     let is_default = matches!(decision, Decision::Default)
         && (state.decider.is_aside() || !arguments.is_refused(tuner, collective, comm, n_ranks));
-    if is_default && tuner.is_plain {
+    if is_default && tuner.is_plain && !has_fixed_order {
         tuner.see_blocks(state, collective, &arguments);
         return None;
     }
@@ -74,7 +88,8 @@ pub fn run<N: Number>(
         .account
         .as_ref()
         .and_then(|account| account.count(call));
-    if is_default && span.is_none() && tuner.rules.telling == Telling::Needed {
+    let is_told = has_fixed_order || tuner.rules.telling == Telling::All;
+    if is_default && span.is_none() && !is_told {
         tuner.see_blocks(state, collective, &arguments);
         return None;
     }

@@ -27,6 +27,7 @@ use crate::site::{self, Version};
 
 /// The setting of a seed for one job, as `colltune run --seed` makes it.
 const SEED: &str = "COLLTUNE_SEED";
+const REPRODUCIBLE: &str = "COLLTUNE_REPRODUCIBLE";
 
 /// What every rank of the job works with.
 #[derive(Clone, Debug, Encode, Decode)]
@@ -40,13 +41,13 @@ pub struct Handout {
     pub incoming: Option<String>,
     /// Where the run's file in the ledger goes; `None` without a database.
     pub ledger: Option<String>,
-    /// The site folder whose switch the job heeds.
+    /// The site folder whose switch the job obeys.
     pub site: Option<String>,
-    /// What the library was told of its algorithms, which keeps the job's records apart; empty where nothing.
+    /// The user's settings of the library's algorithms, which keep the job's records apart; empty without any.
     pub told: String,
 }
 
-/// Whose data a job's are, and the settings by which its library was told which algorithms to run.
+/// The key of a job's data, and the user settings that choose its library's algorithms.
 pub struct OwnData {
     pub key: DataKey,
     pub told_by: Vec<(String, String)>,
@@ -56,7 +57,7 @@ pub struct OwnData {
 pub type AskOwnData = fn(Library) -> OwnData;
 
 impl OwnData {
-    /// Where nobody asks.
+    /// Without user settings.
     fn usual(library: Library) -> OwnData {
         OwnData {
             key: library.into(),
@@ -99,11 +100,17 @@ pub fn wanted(variables: &[(String, String)]) -> bool {
         environment::LOG,
         environment::MODE,
     ];
-    let asks = asks.iter().any(|name| variable(variables, name).is_some());
+    let asks =
+        asks_for_order(variables) || asks.iter().any(|name| variable(variables, name).is_some());
     let is_off = variable(variables, environment::MODE) == Some(Mode::Off.name());
     asks && !is_off
         || wants_summary(variables)
         || variable(variables, environment::LEDGER).is_some()
+}
+
+/// Whether the environment alone asks for the fixed order of reductions.
+fn asks_for_order(variables: &[(String, String)]) -> bool {
+    variable(variables, REPRODUCIBLE) == Some("fixed")
 }
 
 /// Whether the environment asks for a summary, in whatever mode; what is wrong with it rank 0 will say.
@@ -225,7 +232,14 @@ fn read_request(
         (None, Some(_)) => Mode::Explore,
         (Some(Mode::Off), None) => Mode::Off,
         // Nothing but a summary is asked for.
-        (None, None) if forced.is_empty() && log.is_none() && flight.is_none() => Mode::Off,
+        (None, None)
+            if forced.is_empty()
+                && log.is_none()
+                && flight.is_none()
+                && !asks_for_order(variables) =>
+        {
+            Mode::Off
+        }
         (Some(mode @ (Mode::Explore | Mode::Record)), None) => {
             warnings.push(format!(
                 "COLLTUNE_MODE={} needs a database: set COLLTUNE_DB; nothing is recorded",
@@ -256,7 +270,7 @@ impl Request {
         (self.log, self.flight) = (None, None);
     }
 
-    /// Next to tables that are in force nobody could run the library's own choice.
+    /// With a user's tables in force, no call could run the library's own choice.
     fn turn_off_beside_tables(&mut self, told_by: &[(String, String)], warnings: &mut Vec<String>) {
         let named = told_by
             .iter()
@@ -305,6 +319,7 @@ fn read_database(
         Mode::Off => OwnData::usual(library),
         _ => own(library),
     };
+    let key = key.of_order(settings.reproducible);
     if request.mode == Mode::Tables && !told_by.is_empty() {
         request.turn_off_beside_tables(&told_by, warnings);
     }
@@ -341,8 +356,9 @@ fn read_database(
             return None;
         }
     };
+    model.leave_out_excluded(&settings);
     if is_guess {
-        // Nobody knows what is gained.
+        // The gain is unknown.
         model.cells.iter_mut().for_each(|entry| entry.gain = 1.0);
     }
     if request.mode == Mode::Tables {
@@ -431,7 +447,7 @@ fn read_levers(db: &Path, library: Library) -> Result<Vec<LearnedLever>, String>
     Ok(known.of(&name, &library.to_string()))
 }
 
-/// The file of this rank's program; a path that nobody allows by name where the system does not tell.
+/// The file of this rank's program; empty where the system does not say, which no list of programs allows.
 pub fn own_program() -> PathBuf {
     std::env::current_exe().unwrap_or_default()
 }
@@ -454,7 +470,7 @@ fn make_incoming(db: &Path, mode: Mode, warnings: &mut Vec<String>) -> Option<St
     }
 }
 
-/// What `colltune run` told the library, where the library has really been told it.
+/// The presets of `colltune run` that really are in the library's environment.
 fn read_presets(
     request: &[Forced],
     variables: &[(String, String)],

@@ -2,11 +2,10 @@
 //!
 //! The shim is loaded into every process of a job, the shells and launchers among them, so it
 //! needs no MPI symbol and does nothing before `MPI_Init`. Modules stand in the order in which a
-//! job meets them: [`abi`] and [`library`] find the MPI library that is already loaded, [`start`]
-//! agrees with the other ranks ([`handshake`]) and hands out what rank 0 read; then each call goes
-//! through [`intercept`], [`fence`], [`forms`], [`communicator`], [`tune`], [`steer`], [`p2p`] or [`node`],
-//! and [`recorder`]. Nonblocking, persistent and neighbourhood calls pass through and are watched ([`watch`],
-//! [`pending`]).
+//! job meets them: [`abi`] and [`library`] find the MPI library that is already loaded, [`start`] agrees with the
+//! other ranks ([`handshake`]) and hands out what rank 0 read. Then each call goes through [`intercept`], [`fence`],
+//! [`forms`], [`communicator`], [`tune`], [`steer`], [`p2p`] or [`node`], and [`recorder`]. Nonblocking, persistent
+//! and neighbourhood calls pass through and are watched ([`watch`], [`pending`]).
 
 mod abi;
 mod library;
@@ -28,6 +27,7 @@ mod communicator;
 mod context;
 mod fault_tolerance;
 mod fence;
+mod fixed_order;
 mod flight;
 mod floating;
 mod forms;

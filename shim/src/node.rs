@@ -1,14 +1,13 @@
-//! Shared memory inside the nodes: each node of a communicator has a segment of its own.
+//! Shared memory inside the nodes: each node of a communicator has its own segment.
 //!
-//! What the ranks do with it is told by `colltune_core::node`, in stages that the checker there runs, too. On several
-//! nodes one rank of each, its leader, meets the other leaders in a schedule over messages; before that the node
-//! combines, and after it the node spreads. A root leads its node, so that nothing goes a longer way.
+//! `colltune_core::node` says what the ranks do with it, in stages that the checker there runs, too. On several nodes
+//! one rank of each, its leader, meets the other leaders in a schedule over messages; before that the node combines,
+//! and after it the node spreads. A root leads its node, so that nothing goes a longer way.
 //!
-//! In the order of a call: the [`team`] of the communicator, the [`segment`] of its node, how ranks
-//! wait for each other ([`patience`]) as long as there are any ([`neighbours`]), the [`short`] messages that travel
-//! beside their flags, the [`elements`] of all others, the [`pieces`] that carry them, the [`bridges`] on which the
-//! library meets the other nodes, and [`call`] and [`barrier`], which put phases together; and the short way of a
-//! call that is like the last one ([`repeat`]).
+//! In the order of a call: the [`team`] of the communicator, the [`segment`] of its node, and how ranks wait for each
+//! other ([`patience`]) as long as there are any ([`neighbours`]). [`short`] messages travel beside their flags; the
+//! [`elements`] of all others travel in [`pieces`]. On [`bridges`] the library meets the other nodes; [`call`] and
+//! [`barrier`] put phases together; [`repeat`] is the short way of a call like the last one.
 
 mod team;
 
@@ -18,6 +17,7 @@ mod segment;
 
 mod bases;
 mod elements;
+mod fixed_order;
 mod pieces;
 mod short;
 mod transfers;

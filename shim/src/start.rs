@@ -183,8 +183,8 @@ fn share_processors(on_node: &[&Card]) -> bool {
     on_node.len() as i64 > online || share(&allowed) || are_rationed(&quotas)
 }
 
-/// Whether this job's launcher or user told the library to give the processor away while it waits: then there is somebody
-/// else for it, of whom this job may know nothing.
+/// Whether a launcher's or user's setting makes the library give the processor away while it waits: then others use
+/// it, of whom this job may know nothing.
 fn yields_when_idle() -> bool {
     std::env::var_os("OMPI_MCA_mpi_yield_when_idle")
         .is_some_and(|told| !matches!(told.as_bytes(), b"" | b"0" | b"false"))
@@ -273,7 +273,7 @@ fn build(
     if programs == Programs::Denied {
         rules.turn_off();
     }
-    // Where every decision is told, by all ranks, communicators get their numbers at the first call.
+    // Where all ranks report every decision, communicators get their numbers at the first call.
     if log.is_some() || flight.is_some() {
         rules.telling = Telling::All;
     }
@@ -328,6 +328,7 @@ fn build(
             messages,
             checks_arguments,
             wait_warning_after: rules.terms.settings.wait_warning_after,
+            fixed_order: rules.keeps_fixed_order(),
             spending: Spending::begin(),
         },
         steer: Steer::new(&rules.variants),

@@ -45,7 +45,7 @@ pub struct Tuner {
     pub recorder: Option<Recorder>,
     pub log: Option<Mutex<CallLog>>,
     pub flight: Option<&'static Flight>,
-    /// Where the time goes, where somebody wants to know.
+    /// Where the time goes, if a summary is asked for.
     pub account: Option<Account>,
     /// Whether a call is neither logged nor kept nor counted for anybody.
     pub is_plain: bool,
@@ -56,7 +56,7 @@ pub struct Tuner {
     /// The folder of this job's traces.
     pub incoming: Option<String>,
     pub thread_multiple: bool,
-    /// An address in the frame of the tuned call that is under way; while none is, the mark of the gap.
+    /// An address in the frame of the tuned call that is under way; between calls, the mark of the gap.
     pub busy: AtomicUsize,
     pub gap: Gap,
     pub next_comm: AtomicU64,
@@ -121,7 +121,7 @@ impl Tuner {
         self.busy.store(self.gap.mark(), Ordering::Relaxed);
     }
 
-    /// A tuned call has ended. Where it was the next one behind a sample, that is told how long it took.
+    /// A tuned call has ended. Where it was the next one behind a sample, the sample learns how long it took.
     #[inline(always)]
     pub fn ends(&self) {
         if self.gap.mark() == gap::INSIDE {
@@ -170,7 +170,7 @@ impl Tuner {
         alive
     }
 
-    /// Says of the last sample how long it was to here, if nobody did so yet; `next` begins.
+    /// Gives the last sample the time from its end to here, unless it has one; `next` begins.
     #[cold]
     fn close_gap(&self, now: u64, next: usize) {
         let Some((part, sample)) = self.gap.close(now, next) else {
@@ -194,10 +194,11 @@ impl Tuner {
         if self.gap.mark() == gap::OPEN {
             self.close_gap(clock::ticks(), 0);
         }
-        if let Some(account) = &self.account {
-            account.close(&self.world, &self.rules.terms, &self.job, &self.library);
-        }
         self.registry.wind_down();
+        if let Some(account) = &self.account {
+            let (left_out, named) = (&self.registry.left_out, (&*self.job, &*self.library));
+            account.close(&self.world, &self.rules.terms, left_out, named);
+        }
         messages::free(self.messages, self.pmpi);
         let demoted = self.demoted.load(Ordering::Relaxed);
         if demoted > 0 && self.rank() == 0 {

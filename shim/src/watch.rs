@@ -14,7 +14,7 @@ use crate::tune::{PassingCall, Tuner, WatchedCall};
 /// The communicator and the arguments are those of `call`.
 #[inline(always)]
 pub unsafe fn blocking(
-    called: impl FnOnce() -> WatchedCall,
+    called: impl Fn() -> WatchedCall,
     comm: impl FnOnce() -> Option<Comm>,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
@@ -31,7 +31,7 @@ pub unsafe fn blocking(
 /// The communicator and the arguments are those of `call`, which writes the request that `request` gives.
 #[inline(always)]
 pub unsafe fn requesting(
-    called: impl FnOnce() -> WatchedCall,
+    called: impl Fn() -> WatchedCall,
     comm: impl FnOnce() -> Option<Comm>,
     call: impl FnOnce() -> c_int,
     request: impl Fn() -> u64,
@@ -61,7 +61,7 @@ pub unsafe fn requesting(
 /// The communicator and the arguments are those of `call`.
 #[inline(always)]
 unsafe fn watch(
-    called: impl FnOnce() -> WatchedCall,
+    called: impl Fn() -> WatchedCall,
     comm: impl FnOnce() -> Option<Comm>,
     call: impl FnOnce() -> c_int,
     keep: impl FnOnce(&Tuner, PassingCall, u64, u64),

@@ -41,7 +41,7 @@ pub struct World {
     pub node_of_rank: Vec<u32>,
     /// Whether the ranks of this rank's node have to share processors: those that they may use, not those that there are.
     pub shares_processors: bool,
-    /// Whether the library was told to give the processor away while it waits, and whether to go on without ranks that
+    /// Whether the library is set to give the processor away while it waits, and whether to go on without ranks that
     /// die: as the environment was in MPI_Init, which the program's threads may change later on.
     pub yields_when_idle: bool,
     pub tolerates_deaths: bool,
@@ -50,6 +50,8 @@ pub struct World {
     pub checks_arguments: bool,
     /// How long this rank waits in shared memory before it says so.
     pub wait_warning_after: Duration,
+    /// Whether the operands of every reduction are combined in the order of `reproducible = "fixed"`.
+    pub fixed_order: bool,
     pub spending: Spending,
 }
 
@@ -74,7 +76,7 @@ impl Messages {
             .saturating_sub(LEVER_TAGS)
     }
 
-    /// The tag of messages in which ranks agree on a lever; others with the same one are told by what they hold.
+    /// The tag of messages in which ranks agree on a lever; others with this tag differ in content.
     pub fn lever_tag(&self, identity: u64) -> c_int {
         (self.tags() + identity % LEVER_TAGS) as c_int
     }
@@ -143,7 +145,7 @@ impl World {
         frames::keep_out(combine) == abi::SUCCESS
     }
 
-    /// Bytes of data in one element of a datatype; `None` where that is no type, or nobody can tell.
+    /// Bytes of data in one element of a datatype; `None` where that is no type, or the size is unknown.
     #[inline(always)]
     pub fn type_bytes(&self, datatype: Datatype) -> Option<u64> {
         match self.types.get(datatype) {

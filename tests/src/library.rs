@@ -293,12 +293,13 @@ pub fn said_by_colltune(arguments: &[&str]) -> Output {
     said_by(&colltune(), arguments)
 }
 
-/// The same of any program of ours.
+/// The same of any program of ours, which need not lie beside the shims.
 pub fn said_by(program: &Path, arguments: &[&str]) -> Output {
     Command::new("timeout")
         .arg("60")
         .arg(program)
         .args(arguments)
+        .env("COLLTUNE_LIB", target_folder())
         .output()
         .expect("timeout starts")
 }

@@ -1,4 +1,4 @@
-//! Where a job's time went: what a job says of itself when it ends, in every mode, and that it costs nobody anything.
+//! Where a job's time went: what a job says of itself when it ends, in every mode, and that it costs nothing.
 
 use std::path::Path;
 
@@ -97,7 +97,7 @@ on_each_library! {
             outcome.succeeds().prints("ok\n").is_silent();
             let summary = only_line(&file);
             adds_up(&summary);
-            assert_eq!((summary.schema, summary.mode.as_str(), summary.ranks, summary.nodes), (1, mode, RANKS, 1));
+            assert_eq!((summary.schema, summary.mode.as_str(), summary.ranks, summary.nodes), (2, mode, RANKS, 1));
             assert_eq!((summary.program.as_str(), summary.generation, summary.passed), ("frequent", 0, 0));
             assert_eq!(summary.library, mpi.library().to_string());
             assert_eq!(summary.calls, RANKS * (ALLREDUCES + BCASTS), "{mode}");
@@ -146,7 +146,9 @@ on_each_library! {
         off().env("COLLTUNE_SUMMARY", &file).run("frequent", &ARGUMENTS).succeeds().prints("ok\n").is_silent();
         let summary = only_line(&file);
         assert_eq!((summary.mode.as_str(), summary.tuned_share, summary.calls), ("off", 0.0, RANKS * (ALLREDUCES + BCASTS)));
-        assert!(summary.refused.is_empty() && !log.exists());
+        let [refused] = &summary.refused[..] else { panic!("{:?}", summary.refused) };
+        assert_eq!((refused.cause.as_str(), refused.calls), ("mode", summary.calls));
+        assert!(!log.exists());
         // A summary alone steers nothing either.
         shimmed(mpi).env("COLLTUNE_SUMMARY", &file).run("frequent", &ARGUMENTS).succeeds().prints("ok\n").is_silent();
         let [_, alone] = &lines(&file)[..] else { panic!("two jobs") };
@@ -205,13 +207,14 @@ on_each_library! {
         let forced = || shimmed(mpi).force("allreduce=p2p:segmented_ring:segsize=16KiB");
         let outcome = forced().env("COLLTUNE_SUMMARY", "1").run("frequent", &["100", "10"]);
         outcome.succeeds().prints("ok\n");
-        let sentence = "202 of allreduce not tuned: the variant does not apply to them";
+        let sentence = "202 calls of allreduce: they lack what the variant needs";
         let messages = outcome.messages();
         assert!(messages.iter().any(|one| one.contains(sentence)), "{messages:?}");
         forced().env("COLLTUNE_SUMMARY", &file).run("frequent", &["100", "10"]).succeeds();
         let summary = only_line(&file);
-        let [refused] = &summary.refused[..] else { panic!("{:?}", summary.refused) };
-        assert_eq!((refused.calls, &*refused.reason), (RANKS * 101, "the variant does not apply to them"));
+        let needs: Vec<_> = summary.refused.iter().filter(|one| one.was_meant()).collect();
+        let [refused] = needs[..] else { panic!("{:?}", summary.refused) };
+        assert_eq!((refused.calls, &*refused.cause), (RANKS * 101, "needs"));
         assert_eq!(summary.tuned_share, 0.0);
     }
 
@@ -234,7 +237,7 @@ on_each_library! {
         }
     }
 
-    /// Ranks may be gone there: nobody waits for them, whatever becomes of a rank's environment meanwhile.
+    /// Ranks may be gone there: no rank waits for them, whatever becomes of a rank's environment meanwhile.
     fn jobs_that_go_on_without_dead_ranks_have_no_summary(mpi: Mpi) {
         let folder = folder();
         let file = folder.path().join("runs.jsonl");

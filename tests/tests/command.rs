@@ -87,7 +87,7 @@ on_each_library! {
     }
 
     /// Each process is a world of one, whose results are right, and not what was asked for.
-    /// A program that a tuned one starts may have no MPI: nobody asked that it be tuned.
+    /// A program that a tuned one starts may have no MPI: tuning was not asked for it.
     fn what_is_asked_of_a_strict_job_is_not_asked_of_the_programs_that_it_starts(mpi: Mpi) {
         let db = folder();
         let unset = "test -z \"${COLLTUNE_STRICT+set}\" && test -n \"${COLLTUNE_DB+set}\"";
@@ -402,7 +402,7 @@ fn what_is_said_is_as_colourful_and_as_much_as_is_asked_for() {
         let (help, _) = said(&["--color", color, "variants", "--help"]);
         assert_eq!(help.contains('\u{1b}'), has, "{color}: {help}");
     }
-    // A program without MPI is started, and a person is told.
+    // A program without MPI is started, with a warning.
     let (_, usual) = said(&["run", "--", "/bin/true"]);
     assert!(usual.contains("without the tuner"), "{usual}");
     assert!(!usual.contains("starts /bin/true"), "{usual}");
@@ -462,7 +462,7 @@ fn every_closed_set_is_in_the_help_and_a_wrong_name_is_answered_with_it() {
     );
 }
 
-/// Benches stay where they were built; whoever looks for what another program has is told which.
+/// Benches stay where they were built; for a subcommand of another program the error names that program.
 #[test]
 fn benches_are_not_installed_and_subcommands_of_other_programs_are_named() {
     for (program, words, line) in [
@@ -587,7 +587,7 @@ fn a_line_without_the_dashes_before_it_is_answered_with_the_line_that_was_meant(
 fn a_line_without_mpi_is_told_so_once() {
     let line = ["doctor", "--no-self-test", "--", "/bin/true"];
     let (said, _) = all_said_with(&[], &line);
-    let told = said.matches("/bin/true needs no MPI library").count();
+    let told = said.matches("found no MPI library in /bin/true").count();
     assert_eq!(told, 1, "{said}");
 }
 
@@ -631,7 +631,7 @@ fn pruning_says_what_it_would_remove_and_waits_for_a_word() {
         "{said}"
     );
     assert!(!refused[0].exists());
-    // Where there is nothing to lose nobody is asked.
+    // Where there is nothing to lose no flag is needed.
     assert_eq!(prune(&[]).1, Some(0));
 }
 
@@ -704,16 +704,16 @@ fn the_doctor_names_a_command_for_all_that_is_not_well() {
             .iter()
             .find(is_of)
             .unwrap_or_else(|| panic!("{part}: {found:#}"));
-        let way_out = one["way_out"].as_str().expect("a way out");
+        let remedy = one["remedy"].as_str().expect("a remedy");
         assert!(
-            way_out.contains('`') || way_out.contains("colltune.toml"),
+            remedy.contains('`') || remedy.contains("colltune.toml"),
             "{one}"
         );
     }
     assert!(
         checks
             .iter()
-            .all(|one| (one["verdict"] == "ok") == one["way_out"].is_null()),
+            .all(|one| (one["verdict"] == "ok") == one["remedy"].is_null()),
         "{found:#}"
     );
 }

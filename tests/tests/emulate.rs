@@ -389,9 +389,9 @@ fn a_run_is_drawn_rank_by_rank_and_repeated_with_other_noise() {
     assert!(number(&one, 0, "/messages/same_node") > 0.0);
 }
 
-/// The best pair of four, and its picture.
+/// The best pair of four.
 #[test]
-fn what_each_lever_gives_is_a_table_a_file_and_a_picture() {
+fn what_each_lever_gives_is_a_table_and_a_file() {
     let folder = folder();
     let costs = folder.path().join("costs.toml");
     std::fs::write(&costs, COSTS).expect("written");
@@ -419,8 +419,8 @@ fn what_each_lever_gives_is_a_table_a_file_and_a_picture() {
         "2",
     ]);
     assert!(output.status.success(), "{output:?}");
-    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("written");
-    let report: Value = serde_json::from_str(&read("emulate-whatif.json")).expect("JSON");
+    let text = std::fs::read_to_string(folder.path().join("emulate-whatif.json")).expect("written");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
     let cases = report["cases"].as_array().expect("cases");
     assert_eq!(cases.len(), 4);
     for case in cases {
@@ -432,9 +432,6 @@ fn what_each_lever_gives_is_a_table_a_file_and_a_picture() {
         assert!((gain("placement") - (1.0 - time(1, 0) / time(0, 0))).abs() < 1e-12);
         assert!(gain("both") >= gain("placement").max(gain("algorithm")));
     }
-    let picture = read("emulate-whatif.svg");
-    assert_eq!(picture.matches("class=\"case\"").count(), 4);
-    assert!(picture.contains("placement gives more"));
 }
 
 /// By leaves, as under every policy, or by the clock; the report says which.
@@ -490,7 +487,7 @@ fn a_random_octree_is_emulated_on_a_cube_of_root_blocks() {
     assert_eq!(levels.len(), 3);
 }
 
-/// Who heeds speeds is told and gains by it; who does not is named.
+/// A policy that uses speeds gets them and gains by it; a policy that does not is named.
 #[test]
 fn what_telling_policies_of_a_slow_node_gains_is_told() {
     let folder = folder();

@@ -84,6 +84,7 @@ fn what_is_installed_is_stripped_and_has_no_program_of_developers() {
         "bin/colltune",
         "bin/colltune-lab",
         "lib/colltune/openmpi/libcolltune.so",
+        "lib/colltune/openmpi/libcolltune_messages.so",
     ] {
         let sections = sections(&prefix.join(file));
         assert!(sections.contains(".dynsym"), "{file}: {sections}");

@@ -8,10 +8,11 @@ use std::process::Command;
 use colltune_tests::skip;
 use serde_json::Value;
 
-/// Each with a lock of its own. The fuzzer's crates are fetched where somebody fuzzes.
-const MANIFESTS: [&str; 4] = [
+/// Each with its own lock. The fuzzer's crates are fetched only for fuzzing.
+const MANIFESTS: [&str; 5] = [
     "Cargo.toml",
     "shim/Cargo.toml",
+    "messages/Cargo.toml",
     "src/mpibench/Cargo.toml",
     "examples/amr/mpi/Cargo.toml",
 ];

@@ -145,8 +145,8 @@ on_each_library! {
     }
 }
 
-/// Open MPI cuts a bcast by the elements of each rank, and takes what is sent in an alltoall for what is received; so such
-/// calls run as bytes, whether or not that takes more than the ranks may have.
+/// Open MPI cuts a bcast by the elements of each rank, and in an alltoall it takes the send type for the receive
+/// type. So such calls run as bytes, whether or not that takes more than the ranks may have.
 #[test]
 fn a_rank_whose_types_need_more_than_its_limit_does_not_run_another_call_than_the_others() {
     let Some(mpi) = Mpi::OpenMpi.installed() else {
@@ -232,6 +232,8 @@ on_each_library! {
         let run = |job: colltune_tests::Job, kib: u64| job.run("small_stack", &[&kib.to_string(), "20"]);
         let enough = |kib: &u64| run(job(), *kib).code == Some(0);
         let kib = [16, 20, 24, 32, 64, 128, 256, 512].into_iter().find(enough).expect("it ends well with 512 KiB");
+        // A rank that waits long calls the library's progress on that stack: that takes 4 KiB more.
+        let kib = kib + 4;
         let db = folder();
         let families = "native,node,p2p";
         let explore = job().preload().db(db.path()).mode("explore").seed(3).env("COLLTUNE_FAMILIES", families);

@@ -95,7 +95,7 @@ fn hard_shapes(mpi: Mpi, n_ranks: u32) {
     // One MiB for each rank and a little more, in elements of eight bytes.
     let long = (n_ranks * (1 << 17) + 12_345).to_string();
     let usual = ["0", "1", "2", "3", "5", "17", "1000", "3001"];
-    let with_long = [&usual[..], &[long.as_str()]].concat();
+    let with_long = [&usual[..], &["30000", long.as_str()]].concat();
     let is_cut = |variant: &Variant| variant.name.segsize.is_some();
     let columns = Collective::ALL.map(|collective| {
         let mut variants = own_variants(mpi, collective);

@@ -71,7 +71,12 @@ fn no_file_needs_a_newer_c_library_than_is_stated() {
     assert!(manifest.contains(&depends), "Debian's package: {depends}");
     let mut n_files = 0;
     for mpi in ["openmpi", "mpich", "mpi_abi"] {
-        for name in ["libcolltune.so", "colltune-amr", "colltune-mpibench"] {
+        for name in [
+            "libcolltune.so",
+            "libcolltune_messages.so",
+            "colltune-amr",
+            "colltune-mpibench",
+        ] {
             let file = target_folder().join(mpi).join(name);
             if file.exists() {
                 let needs = glibc(&file);
@@ -298,6 +303,7 @@ fn every_crate_of_what_is_installed_stands_in_its_bill_of_materials_with_its_lic
         ("Cargo.toml", "colltune-lab"),
         ("Cargo.toml", "colltune-placement-c"),
         ("shim/Cargo.toml", "colltune-shim"),
+        ("messages/Cargo.toml", "colltune-messages"),
         ("src/mpibench/Cargo.toml", "colltune-mpibench"),
         ("examples/amr/mpi/Cargo.toml", "colltune-amr-mpi"),
     ] {

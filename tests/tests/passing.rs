@@ -124,7 +124,7 @@ on_each_library! {
         assert_eq!(records, 2 * (2 * 17 + 3 * 5) * ROUNDS);
         assert!(passed.iter().all(|passed| passed["manner"] != "blocking" && passed["median_ns"].as_u64() > Some(0)));
         let table = run(&["status", "--db", &path]);
-        assert!(table.contains("recorded, but never tuned") && table.contains("neighborhood persistent"), "{table}");
+        assert!(table.contains("recorded, and left to the library") && table.contains("neighborhood persistent"), "{table}");
     }
 
     fn nothing_is_recorded_where_nothing_is_to_be(mpi: Mpi) {

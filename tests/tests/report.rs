@@ -161,7 +161,7 @@ on_a_library! {
         assert_eq!(said["warnings"].as_array().map(Vec::len), Some(0));
         // Names are words, not HTML.
         assert!(!page.contains("<b>\"night\"") && page.contains("&lt;b&gt;&quot;night&quot; &amp; 'day'&lt;/b&gt;"));
-        for (name, value) in [("--collective", "bcast"), ("--label", "night"), ("--shape", "1x2"), ("--bytes", "8,64KiB"), ("--holdout", "each")] {
+        for (name, value) in [("--collective", "bcast"), ("--label", "night"), ("--shape", "1x2"), ("--bytes", "8,64KiB")] {
             let (page, said) = report(db.path(), &[name, value]);
             is_sound(&page);
             let of_bcast = |cell: &Value| cell["collective"] == "bcast";

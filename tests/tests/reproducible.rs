@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use colltune_tests::{
-    Job, LoggedCall, Mpi, assert_ranks_agree, folder, is_long, job, on_each_library, read_log,
+    Job, LoggedCall, Mpi, assert_ranks_agree, folder, is_long, job, on_each_library, on_nodes,
+    read_log,
 };
 
 /// The order of additions shows from three ranks on.
@@ -59,7 +60,74 @@ fn may_differ(mpi: Mpi) -> bool {
     mpi != Mpi::Mpich
 }
 
+/// Explores `fixed_order`, which holds every result against the fixed order, on ranks of these nodes.
+fn held_against_the_order(mpi: Mpi, nodes: &str, reproducible: &str, log: &Path) -> String {
+    let db = folder();
+    let job = on_nodes(mpi, nodes)
+        .db(db.path())
+        .mode("explore")
+        .seed(5)
+        .log(log);
+    let job = job
+        .env("COLLTUNE_SETUP_AFTER", "3")
+        .env("COLLTUNE_REPRODUCIBLE", reproducible);
+    let rounds = if is_long() { "40" } else { "10" };
+    let outcome = job.run("fixed_order", &[rounds, "1", "7", "100", "3000", "40000"]);
+    outcome.succeeds().is_silent();
+    let calls = read_log(log, nodes.len() as u32);
+    assert_ranks_agree(&calls);
+    outcome.stdout.clone()
+}
+
 on_each_library! {
+    fn the_fixed_order_is_one_on_any_nodes_whatever_runs(mpi: Mpi) {
+        let mut ran = BTreeSet::new();
+        for nodes in ["aa", "aaa", "aaaaa", "aabb", "abab", "aaab", "aabbcc"] {
+            let log = folder();
+            let said = held_against_the_order(mpi, nodes, "fixed", log.path());
+            assert_eq!(said, "ok\n", "{nodes}");
+            let calls = read_log(log.path(), nodes.len() as u32).swap_remove(0);
+            ran.extend(calls.into_iter().map(|call| (call.collective, call.variant)));
+        }
+        // Which of each kind is drawn also hangs on times.
+        for kind in ["default", "p2p:r", "p2p:direct", "node:shm", "node:shm+", "node:lanes+"] {
+            let is_of_kind = |(of, variant): &(String, String)| of == "allreduce" && variant.starts_with(kind);
+            assert!(ran.iter().any(is_of_kind), "no {kind} ever ran: {ran:?}");
+        }
+        for collective in ["reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"] {
+            let own = ran.iter().any(|(of, variant)| of == collective && variant.starts_with("p2p:"));
+            assert!(own, "{collective} always ran the default: {ran:?}");
+        }
+        let log = folder();
+        let said = held_against_the_order(mpi, "aaaaa", "off", log.path());
+        for collective in ["allreduce", "reduce", "reduce_scatter", "reduce_scatter_block"] {
+            let wrong = said.lines().find_map(|line| line.strip_prefix(&format!("{collective}: ")));
+            assert!(wrong.is_some_and(|wrong| wrong != "0"), "any order of {collective} passes: {said}");
+        }
+    }
+
+    fn what_keeps_no_order_says_so_and_a_job_that_is_off_keeps_none(mpi: Mpi) {
+        let fixed = || job(2).mpi(mpi).preload().env("COLLTUNE_REPRODUCIBLE", "fixed");
+        let outcome = fixed().run("fixed_order", &["1"]);
+        outcome.succeeds().prints("ok\n");
+        outcome.says(&[
+            "reproducible = \"fixed\" does not hold for reductions that are nonblocking or persistent: their order is the library's",
+        ]);
+        let off = fixed().mode("off").env("COLLTUNE_SUMMARY", "true").run("fixed_order", &["2", "3000"]);
+        assert_ne!(off.succeeds().stdout, "ok\n", "the library has this order: this test shows nothing");
+        fixed().run("fixed_order", &["2", "3000"]).succeeds().prints("ok\n").is_silent();
+    }
+
+    fn without_a_set_up_and_where_another_order_is_forced_the_fixed_one_holds(mpi: Mpi) {
+        let counts = ["3", "1", "7", "3000"];
+        let late = job(3).mpi(mpi).preload().env("COLLTUNE_REPRODUCIBLE", "fixed").mode("exploit");
+        late.env("COLLTUNE_SETUP_AFTER", "100000").run("fixed_order", &counts).succeeds().prints("ok\n").is_silent();
+        let forced = job(5).mpi(mpi).preload().env("COLLTUNE_REPRODUCIBLE", "fixed").force("allreduce=p2p:ring");
+        let outcome = forced.run("fixed_order", &counts);
+        outcome.succeeds().prints("ok\n");
+        outcome.says(&["allreduce=p2p:ring is forced, but needs additions in any order: such calls run default"]);
+    }
+
     fn a_seed_of_the_database_leaves_each_job_its_own_draws(mpi: Mpi) {
         let drawn = |seed: Option<u64>| {
             let db = folder();

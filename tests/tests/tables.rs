@@ -29,7 +29,7 @@ fn allreduces(job: Job, db: &Path) -> (Vec<LoggedCall>, String) {
     let log = folder();
     // So that no choice is left, whatever the machine does: the library's own is slower.
     let tool = tool(job.library(), "slow_tool");
-    let job = job.preload_tool(tool).env("SLOW", "default");
+    let job = job.preload_tool(tool).env("SLOW", "asleep");
     let job = job.seed(1).db(db).log(log.path()).more_time(MORE);
     let outcome = job.run("frequent", &["1200", "1"]);
     outcome.succeeds().prints("ok\n");
@@ -69,7 +69,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
 
-/// A job whose environment switches tables on; nobody could read them.
+/// A job whose environment switches on tables that do not exist.
 fn with_tables(mpi: Mpi, job: Job) -> Job {
     let job = job.env("OMPI_MCA_coll_tuned_use_dynamic_rules", "1");
     let switch = match mpi.is_openmpi() {
@@ -197,7 +197,7 @@ fn what_a_file_of_parameters_tells_open_mpi_counts_apart_too() {
     }
 }
 
-/// Whether the library of a job was told which algorithms to run.
+/// Whether a user's settings chose algorithms of a job's library.
 fn is_told(trace: &Trace) -> bool {
     trace.header.context.iter().any(|(name, _)| name == "told")
 }

@@ -214,7 +214,7 @@ fn what_cannot_be_drawn_is_told_in_a_sentence_and_leaves_no_file() {
         assert_eq!(found, (Some(code), true, false), "{arguments:?}: {text}");
     };
     let db = path(place.path());
-    fails(&[], 2, "--db or --telemetry");
+    fails(&[], 2, "give --db DIR or --telemetry FOLDER");
     fails(&["--db", db], 1, "raw records of none");
     fails(&["--db", db, "--job", "x"], 2, "\"x\"");
     fails(&["--telemetry", db], 1, "no telemetry with windows");

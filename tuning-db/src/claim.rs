@@ -54,7 +54,11 @@ pub fn believed(
             (name, arm)
         })
         .collect();
-    run.refused.iter_mut().for_each(|one| show(&mut one.reason));
+    for one in &mut run.refused {
+        show(&mut one.cause);
+        show(&mut one.reason);
+        show(&mut one.remedy);
+    }
     for asked in &mut run.asked {
         show(&mut asked.place.lever);
         asked.arms.iter_mut().for_each(show);
@@ -129,7 +133,7 @@ fn show(word: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use colltune_core::account::{JobFacts, KINDS, Refused, Together, kind};
+    use colltune_core::account::{Cause, JobFacts, KINDS, Refused, Together, kind};
     use colltune_core::collective::Collective;
     use colltune_core::levers::asked::LeverPlace;
 
@@ -142,11 +146,7 @@ mod tests {
             ranks: 8,
             nodes: 4,
             ppn: 2,
-            refused: vec![Refused {
-                collective: Collective::Bcast,
-                calls: 1,
-                reason: "an empty message".to_owned(),
-            }],
+            refused: vec![Refused::new(Cause::Needs, Some(Collective::Bcast), 1)],
             asked: vec![Asked {
                 place: LeverPlace {
                     lever: "placement".to_owned(),
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn words_of_an_account_can_be_shown() {
-        let words: [fn(&mut JobSummary) -> &mut String; 10] = [
+        let words: [fn(&mut JobSummary) -> &mut String; 12] = [
             |run| &mut run.program,
             |run| &mut run.mode,
             |run| &mut run.library,
@@ -269,7 +269,9 @@ mod tests {
             |run| &mut run.arguments_hash,
             |run| &mut run.path_hash,
             |run| &mut run.label,
+            |run| &mut run.refused[0].cause,
             |run| &mut run.refused[0].reason,
+            |run| &mut run.refused[0].remedy,
             |run| &mut run.asked[0].place.lever,
             |run| &mut run.asked[0].arms[1],
         ];

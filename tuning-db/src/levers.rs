@@ -70,11 +70,28 @@ pub fn rows(
 
 /// The first arms of a line's levers, as the newest run that only looked had them.
 pub fn first_arms(db: &Database, line_hash: &str) -> Option<Arms> {
-    let is_first = |run: &JobSummary| {
-        run.arguments_hash == line_hash && run.mode == "record" && !run.levers.is_empty()
-    };
-    let mut found = runs::newest_and_waiting(db, is_first, &mut Vec::new());
-    found.pop().map(|run| run.levers)
+    let is_first = |run: &JobSummary| run.arguments_hash == line_hash && run.mode == "record";
+    lines(db, is_first, |_| true).pop().map(|run| run.levers)
+}
+
+/// Of each line the newest of its runs with the most levers of these names, the newest line last.
+pub fn lines(
+    db: &Database,
+    is_run: impl Fn(&JobSummary) -> bool,
+    is_lever: impl Fn(&str) -> bool,
+) -> Vec<JobSummary> {
+    let n_levers = |run: &JobSummary| run.levers.keys().filter(|name| is_lever(name)).count();
+    let has = |run: &JobSummary| is_run(run) && n_levers(run) > 0;
+    let mut found: Vec<JobSummary> = Vec::new();
+    for run in runs::newest_and_waiting(db, has, &mut Vec::new()) {
+        let is_less = |other: &JobSummary| n_levers(other) > n_levers(&run);
+        let is_same = |other: &JobSummary| other.arguments_hash == run.arguments_hash;
+        if !found.iter().any(|other| is_same(other) && is_less(other)) {
+            found.retain(|other| !is_same(other));
+            found.push(run);
+        }
+    }
+    found
 }
 
 fn places(names: &mut [Vec<String>], levers: &[(&str, &[String])], ran: &Arms) -> Vec<usize> {

@@ -53,7 +53,7 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Reads the rules. A name that this host does not know is told.
+    /// Reads the rules. A name that this host does not know gets a warning.
     ///
     /// Errors: `Io` and `Owners` for a file that cannot be used: who is not to be trusted may stand in it.
     pub fn of(db: &Database, warnings: &mut Vec<String>) -> Result<Owners, DbError> {
@@ -83,7 +83,7 @@ impl Owners {
         for (name, rule) in tables.owner {
             let Some(uid) = users::uid(&name) else {
                 warnings.push(format!(
-                    "owners.toml names {name}, whom this host does not know: what it says of {name} is left out"
+                    "owners.toml: no user {name} on this host, so [owner.{name}] is ignored; name the user by number"
                 ));
                 continue;
             };
@@ -98,7 +98,7 @@ impl Owners {
         Ok(Owners { default, by_owner })
     }
 
-    /// The rule for an owner; what earlier versions took is nobody's that is known.
+    /// The rule for an owner; that of traces which earlier versions took is unknown.
     fn rule(&self, owner: Option<u32>) -> Rule {
         let found = owner.and_then(|owner| self.by_owner.get(&owner));
         found.copied().unwrap_or(self.default)

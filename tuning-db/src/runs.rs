@@ -1,11 +1,11 @@
-//! The ledger: what jobs said of themselves, in every mode. Of which variants are fast nothing is learned from it; a
-//! training asks it how programs spend their time, people look at it.
+//! The ledger: what jobs said of themselves, in every mode. No training learns from it which variants are fast; a
+//! training asks it how programs spend their time, and users look at it.
 //!
-//! Whose an account is its file says; it is believed as far as a trace of that user (`claim.rs`).
+//! An account belongs to its file's owner; it is believed as far as a trace of that user (`claim.rs`).
 //!
 //! A job leaves `incoming/JOB.run`, or `JOB.run.open` while it runs and where it died. A training takes what has ended
-//! into `DB/runs/*.parquet`, which are immutable but for small ones being joined. A run may stand in several files, after
-//! a crash or where it was taken for dead, or told more behind a training: who reads counts it once.
+//! into `DB/runs/*.parquet`, which are immutable but for small ones being joined. A run may stand in several files:
+//! after a crash, where it was taken for dead, or where it said more behind a training. A reader counts it once.
 
 mod accounts;
 mod tables;
@@ -99,7 +99,7 @@ pub(crate) fn newest(
 }
 
 /// The newest runs of some kind that ended as they should, those in `incoming/` included, the oldest first.
-pub(crate) fn newest_and_waiting(
+pub fn newest_and_waiting(
     db: &Database,
     is_wanted: impl Fn(&JobSummary) -> bool,
     warnings: &mut Vec<String>,
@@ -107,7 +107,7 @@ pub(crate) fn newest_and_waiting(
     let waiting = readable(waiting(db, &known(db, warnings)), warnings).into_iter();
     let waiting = waiting.filter(|run| has_ended(run) && is_wanted(run));
     let waiting: BTreeMap<String, JobSummary> = waiting.map(|run| (run.job.clone(), run)).collect();
-    // What waits was told last.
+    // Waiting accounts are the newest.
     let mut found = newest(
         db,
         |run| has_ended(run) && is_wanted(run) && !waiting.contains_key(&run.job),
@@ -123,7 +123,7 @@ pub(crate) fn has_ended(run: &JobSummary) -> bool {
     run.exit == Exit::Finalized
 }
 
-/// How many epochs of levers it has told of.
+/// How many epochs of levers it has reported.
 fn epochs(run: &JobSummary) -> u64 {
     run.asked.iter().map(|asked| asked.all).sum()
 }
@@ -156,10 +156,10 @@ fn add_newest(
     Ok(())
 }
 
-/// Whom a person who looks at the ledger believes. What cannot be read is told.
+/// The owners whom a reader of the ledger believes; all, with a warning, where the rules cannot be read.
 fn known(db: &Database, warnings: &mut Vec<String>) -> Owners {
     Owners::of(db, warnings).unwrap_or_else(|error| {
-        warnings.push(format!("failed to {error}; everybody is believed"));
+        warnings.push(format!("failed to {error}; all owners are believed"));
         Owners::default()
     })
 }
@@ -176,7 +176,7 @@ pub(crate) fn take(
     let mut found = Found::default();
     let mut taken = Vec::new();
     let mut refused = Vec::new();
-    // A training has read them before, and told what is wrong with them.
+    // A training has read them before, and warned of what is wrong with them.
     let owners = Owners::of(db, &mut Vec::new())?;
     for entry in waiting(db, &owners) {
         let is_stale = |entry: &Entry| entry.written().is_some_and(|at| at <= stale_before);
@@ -213,7 +213,7 @@ pub(crate) fn take(
     }
     let published = tables::publish(db, &found.into_runs())?;
     replaced.retain(|path| *path != published);
-    // What told more meanwhile is for the next training.
+    // An account that has grown meanwhile is for the next training.
     taken.retain(|entry| entry.is_unchanged(db));
     let taken = taken.iter().map(|entry| &entry.path);
     for path in taken.chain(&replaced) {
@@ -227,7 +227,7 @@ pub(crate) fn take(
     Ok(refused)
 }
 
-/// Puts an account into quarantine: its name, and why. One that cannot be moved stays, and is told.
+/// Puts an account into quarantine: its name, and why. One that cannot be moved stays, with a warning.
 fn refuse(
     db: &Database,
     path: &Path,

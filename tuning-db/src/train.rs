@@ -68,7 +68,7 @@ pub struct LibraryReport {
     pub partitions_removed: u64,
 }
 
-/// Trains a database. `progress` is told what goes on, in a few words at a time.
+/// Trains a database. `progress` gets what goes on, in a few words at a time.
 ///
 /// Errors: `Lock` while another training runs; `Io`, `Parquet`, `Learn`. Then nothing recorded is
 /// lost and what was in force still is.
@@ -302,13 +302,13 @@ impl Training<'_> {
         })
     }
 
-    /// Runs whose library was set up in another way are one data set, which somebody should know, as that those are
-    /// another one whose library was told what to run.
+    /// Warns that runs with different settings of the library are one data set, or that this one is of runs whose
+    /// users chose its algorithms.
     fn warn_of_settings(&mut self, store: &Store) {
         if self.key.told.is_some() {
             self.warnings.push(format!(
-                "{}: in its runs the library was told which algorithms to run, by tables or by variables; they are learned \
-                 from apart, and no tables are made of them",
+                "{}: in its runs the library was told which algorithms to run, by tables or by variables, or reductions \
+                 kept a fixed order; they are learned from apart, and no tables are made of them",
                 self.key
             ));
         }

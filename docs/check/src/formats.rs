@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use colltune_amr::telemetry::rows::{Column, Table};
-use colltune_core::account::{JobFacts, JobSummary, KINDS};
+use colltune_core::account::{CAUSES, JobFacts, JobSummary, KINDS, Scope};
 use colltune_db::hosts::HostRow;
 use colltune_db::test_support::{LIBRARY, Run};
 use colltune_db::{Database, TrainOptions, hosts, train};
@@ -13,7 +13,7 @@ use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use crate::source::{constant, drawing, fields, literal, row, table};
+use crate::source::{constant, drawing, fields, literal, row, table, variants};
 
 const RECORD: &str = "src/core/src/record.rs";
 const FLIGHT: &str = "src/core/src/flight.rs";
@@ -33,7 +33,11 @@ const REPLAYED: &str = "src/lab/src/placement/replay/follow.rs";
 /// A mark on a page, and what makes the text that it stands for.
 pub type Part = (&'static str, fn() -> String);
 
-pub const PARTS: [Part; 33] = [
+pub const PARTS: [Part; 35] = [
+    ("causes", causes),
+    ("undrawn", || {
+        variants("src/core/src/prior/reason.rs", "Undrawn")
+    }),
     ("versions", versions),
     ("database", || drawing("tuning-db/src/lib.rs", "text")),
     ("trace", || drawing(RECORD, "text")),
@@ -76,6 +80,24 @@ pub const PARTS: [Part; 33] = [
     ("replayed", || fields(REPLAYED, "Totals")),
     ("replayed step", || fields(REPLAYED, "Judged")),
 ];
+
+/// Each cause that a job counts.
+fn causes() -> String {
+    let rows = CAUSES.iter().map(|one| {
+        let calls = match one.scope {
+            Scope::Job => "all",
+            Scope::Communicator => "of a communicator",
+            Scope::Cell => "of a cell on a communicator",
+            Scope::Call => "those alone",
+        };
+        let remedy = match one.remedy {
+            "" => String::new(),
+            remedy => format!("; {remedy}"),
+        };
+        row(one.name, calls, &format!("{}{remedy}", one.reason))
+    });
+    table(["cause", "calls", "why, and what to do"], rows)
+}
 
 /// Each format, its version as its files say it, and where that stands in the sources.
 fn versions() -> String {

@@ -43,6 +43,24 @@ pub fn fields(file: &str, name: &str) -> String {
     table(["field", "type", "what it is"], rows)
 }
 
+/// What an enum's documentation says of each of its variants, as a table.
+pub fn variants(file: &str, name: &str) -> String {
+    let found = parsed(file).items.into_iter().find_map(|item| match item {
+        Item::Enum(item) if item.ident == name => Some(item.variants),
+        _ => None,
+    });
+    let variants = found.unwrap_or_else(|| panic!("{file} has no enum {name}"));
+    let rows = variants.iter().map(|variant| {
+        let (name, doc) = (variant.ident.to_string(), plain(&doc(&variant.attrs)));
+        assert!(!doc.is_empty(), "{file} says nothing of {name}");
+        format!("| `{}` | {doc} |\n", name.to_lowercase())
+    });
+    format!(
+        "| rule | what it is |\n|---|---|\n{}",
+        rows.collect::<String>()
+    )
+}
+
 /// The documentation of an item, in its lines.
 fn doc(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| {

@@ -79,3 +79,19 @@ fn parts_that_are_made_of_the_code_are_what_it_says() {
 fn the_page_of_settings_is_the_table_of_settings() {
     is_up_to_date("settings.md", &settings::page());
 }
+
+/// What `status --why` says of trainings stands on the page of causes.
+#[test]
+fn every_rule_of_a_training_is_on_the_page_of_causes() {
+    let file = top().join("src/cli/src/command/status/why.rs");
+    let source = std::fs::read_to_string(file).expect("it is there");
+    let source: String = source.split_whitespace().collect();
+    let rules = source.split("Why::new(\"").skip(1);
+    let rules: Vec<&str> = rules.filter_map(|rest| rest.split('"').next()).collect();
+    assert!(rules.contains(&"worse"), "{rules:?}");
+    let page = page("troubleshooting.md");
+    let missing = rules
+        .iter()
+        .filter(|rule| !page.contains(&format!("`{rule}`")));
+    assert_eq!(missing.collect::<Vec<_>>(), [&""; 0]);
+}

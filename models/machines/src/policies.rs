@@ -3,11 +3,8 @@
 mod cells;
 
 mod oracle;
-mod paper;
 mod product;
 mod uniform;
-
-use colltune_models::predict::XgBoost;
 
 use crate::policy::Policy;
 
@@ -16,10 +13,7 @@ pub const PRODUCT: &dyn Policy = &product::Product;
 /// The reference: it knows the truth.
 pub const ORACLE: &dyn Policy = &oracle::Oracle;
 
-/// Every policy that can be had here (the paper's needs XGBoost): the product's first, the reference last.
+/// Every policy that is compared: the product's first, the reference last.
 pub fn policies() -> Vec<&'static dyn Policy> {
-    let mut all = vec![PRODUCT, &uniform::Uniform, ORACLE];
-    let paper = XgBoost::loaded().ok().map(|_| &paper::Paper as &dyn Policy);
-    all.splice(1..1, paper);
-    all
+    vec![PRODUCT, &uniform::Uniform, ORACLE]
 }

@@ -67,7 +67,7 @@ impl Ranks {
         first
     }
 
-    /// The call has taken its ranks so long in the mean; whether that is told of the sample before it.
+    /// The call has taken its ranks so long in the mean; whether all ranks keep that for the sample before it.
     pub fn end(&mut self, after_ns: f64) -> bool {
         let Some((last, chosen)) = self.before.take() else {
             return false;
@@ -154,8 +154,13 @@ fn decided(
     loop {
         decision = match decision {
             Decision::Chosen(chosen) => return Some(chosen),
-            Decision::SetUp => decider.set_up(rules, Some(agreed), call, &|| details),
+            Decision::SetUp => decider.set_up(rules, Ok(agreed), call, &|| details),
             Decision::Prepare => decider.prepare(rules, call, &|| details),
+            Decision::NextEpoch => {
+                // The gain of this job is not asked for.
+                let _pair = decider.next_epoch(0);
+                decider.decide(rules, call, &|| details)
+            }
             // No administrator switches a synthetic job off.
             Decision::Default
             | Decision::NoMemory

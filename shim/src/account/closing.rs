@@ -6,13 +6,18 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr::null_mut;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use colltune_core::account::{JobFacts, JobSummary, KINDS, Refused, SIZES, Together, WORDS};
+use colltune_core::account::{
+    Cause, JobFacts, JobSummary, KINDS, MeasuredGain, Refused, SIZES, Together, WORDS,
+};
 use colltune_core::collective::Collective;
 use colltune_core::decide::rules::JobTerms;
+use colltune_core::request::Mode;
 use colltune_core::settings::SummaryTo;
 
+use super::left_out::{LEFT_OUT_WORDS, LeftOut, refused};
 use super::{Account, ledger};
 use crate::abi::{self, Op};
 use crate::private;
@@ -20,30 +25,35 @@ use crate::warn::say;
 use crate::world::World;
 
 const COLLECTIVES: usize = Collective::ALL.len();
-/// What is added up beside the kinds: calls that pass through, sampled ones, the time of agreements, and by collective
-/// the calls that were refused.
-const SUMS: usize = KINDS * WORDS + OTHERS + 2 * COLLECTIVES;
+/// What is added up beside the kinds: calls that pass through, sampled ones, the time of agreements, and those for which
+/// variants were left out.
+const SUMS: usize = KINDS * WORDS + OTHERS + LEFT_OUT_WORDS;
 const OTHERS: usize = 3;
 /// Of what the largest counts: the wall time, the time in collectives, that of agreements, whether ranks share
 /// processors, and by collective.
 const LARGEST: usize = SINGLE + COLLECTIVES;
 const SINGLE: usize = 4;
 
-const UNFIT: &str = "the variant does not apply to them";
-const LACKING: &str = "a rank lacks memory or a communicator for the variant";
-
 impl Account {
     /// Adds up what the ranks have seen, and writes it. Collective over the world; from MPI_Finalize, where all ranks
     /// come by, and only once.
-    pub fn close(&self, world: &World, terms: &JobTerms, job: &str, library: &str) {
-        // The others may be gone. Nobody waits for them here.
+    pub fn close(
+        &self,
+        world: &World,
+        terms: &JobTerms,
+        left_out: &LeftOut,
+        (job, library): (&str, &str),
+    ) {
+        // The others may be gone, so no rank waits for them here.
         if world.tolerates_deaths {
             if world.rank == 0 && self.to.summary != SummaryTo::Nobody {
-                say("there is no summary of a job that goes on without ranks that die");
+                say(
+                    "there is no summary of a job that goes on without ranks that die, and no variant runs in it",
+                );
             }
             return;
         }
-        let (mut sums, mut largest) = self.words(world);
+        let (mut sums, mut largest) = self.words(world, left_out);
         let handler = private::silence(world.pmpi, &world.handles, world.handles.comm_world);
         let combined = combine(world, &mut sums, world.handles.sum)
             && combine(world, &mut largest, world.handles.max);
@@ -60,7 +70,7 @@ impl Account {
     }
 
     /// What this rank adds, and what may be the largest.
-    fn words(&self, world: &World) -> (Vec<u64>, Vec<u64>) {
+    fn words(&self, world: &World, left_out: &LeftOut) -> (Vec<u64>, Vec<u64>) {
         let wall_ns = self.wall_ns();
         let kinds: Vec<Together> = self.kinds().collect();
         let of_collectives = kinds.chunks_exact(SIZES);
@@ -90,7 +100,7 @@ impl Account {
         let number = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let overhead_ns = world.spending.agreeing_ns(&self.clock);
         sums.extend([number(&self.passed), number(&self.sampled), overhead_ns]);
-        sums.extend(self.unfit.iter().chain(&self.lacking).map(number));
+        sums.extend(left_out.words());
         let mut largest = vec![wall_ns, all_ns.min(wall_ns), overhead_ns];
         largest.push(u64::from(world.shares_processors));
         largest.extend(ns.into_iter().map(within));
@@ -108,7 +118,6 @@ impl Account {
         let (of_kinds, rest) = sums.split_at(KINDS * WORDS);
         let (words, _) = of_kinds.as_chunks::<WORDS>();
         let kinds: Vec<Together> = words.iter().map(|words| Together::of(*words)).collect();
-        let (unfit, lacking) = rest[OTHERS..].split_at(COLLECTIVES);
         let mut longest_of_ns = [0; COLLECTIVES];
         longest_of_ns.copy_from_slice(&largest[SINGLE..]);
         let facts = JobFacts {
@@ -120,12 +129,24 @@ impl Account {
             overhead_ns: rest[2],
             longest_overhead_ns: largest[2],
             shares_processors: largest[3] != 0,
-            refused: refused(unfit, UNFIT)
-                .chain(refused(lacking, LACKING))
-                .collect(),
+            measured_gain: self.measured_gain(largest[0]),
+            refused: match terms.mode {
+                Mode::Off | Mode::Record if terms.forced.is_empty() => {
+                    let calls = kinds.iter().map(|kind| kind.calls).sum();
+                    let all = Refused::new(Cause::Mode, None, calls);
+                    Vec::from_iter((calls > 0).then_some(all))
+                }
+                _ => refused(&rest[OTHERS..]),
+            },
             ..self.facts(&world.node_of_rank, terms, (job, library))
         };
         JobSummary::new(facts, &kinds)
+    }
+
+    /// What its choices gained the job, by rank 0's clock.
+    fn measured_gain(&self, wall_ns: u64) -> Option<MeasuredGain> {
+        let pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        pairs.gain(wall_ns)
     }
 
     /// Says it where the user asked for it.
@@ -142,16 +163,6 @@ impl Account {
             }
         }
     }
-}
-
-fn refused(calls: &[u64], reason: &str) -> impl Iterator<Item = Refused> {
-    let known = Collective::ALL.into_iter().zip(calls);
-    let refused = known.filter(|(_, calls)| **calls > 0);
-    refused.map(move |(collective, calls)| Refused {
-        collective,
-        calls: *calls,
-        reason: reason.to_owned(),
-    })
 }
 
 /// Combines numbers at rank 0. Collective over the world; false, on this rank, where the library reports an error.
@@ -177,7 +188,7 @@ fn combine(world: &World, numbers: &mut [u64], op: Op) -> bool {
 
 /// Adds a line to a file in one write, so that those of several jobs do not mix.
 fn append(file: &Path, line: &str) -> io::Result<()> {
-    // A pipe that nobody reads must not hold the job up.
+    // A pipe without a reader must not hold the job up.
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     let mut file = options.custom_flags(libc::O_NONBLOCK).open(file)?;

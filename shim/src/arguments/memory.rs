@@ -53,7 +53,7 @@ impl World {
         })
     }
 
-    /// The same of blocks that have each a type of its own, and places in bytes.
+    /// The same of blocks with a type each, and places in bytes.
     fn located_apart(&self, listed: Listed, n_ranks: usize) -> Option<Located> {
         let Listed { counts, types, .. } = listed;
         let is_nowhere = counts.is_null() || listed.places.is_null() || types.is_null();
@@ -149,7 +149,9 @@ impl World {
     pub fn element(&self, datatype: Datatype, op: Op) -> Option<Unit> {
         let combine = Combine {
             op,
-            commutative: self.ops.get(op).is_some() || self.is_commutative(op),
+            // Where the order is fixed no two operands change places.
+            commutative: !self.fixed_order
+                && (self.ops.get(op).is_some() || self.is_commutative(op)),
         };
         if let Some(facts) = self.types.get(datatype) {
             let size = facts.size as Aint;

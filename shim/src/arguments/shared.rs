@@ -15,7 +15,7 @@ use super::{Arguments, Counted, Reduction, Side, UnevenSide};
 use crate::abi::{bits, is_in_place, may_be_operation};
 use crate::world::World;
 
-/// A count that none is.
+/// Stands for an invalid count.
 const WRONG: i64 = -1;
 
 /// The sum of a list as a count; a wrong one where the list is.
@@ -55,10 +55,15 @@ impl Reduction {
         [0, bits(world.handles.op_null)].contains(&bits(self.op)) || !may_be_operation(self.op)
     }
 
+    /// Whether its result cannot depend on the order of operands.
+    pub fn is_exact(&self, world: &World) -> bool {
+        let facts = world.types.get(self.datatype);
+        facts.is_some_and(|facts| facts.exact) && world.ops.get(self.op).is_some()
+    }
+
     fn details(&self, world: &World, collective: Collective, n_ranks: u32) -> SharedDetails {
         let builtin_op = world.ops.get(self.op).is_some();
         let facts = world.types.get(self.datatype);
-        let is_exact = facts.is_some_and(|facts| facts.exact);
         let is_operation = !self.has_no_operation(world);
         let count = self.total(collective, n_ranks);
         let shared = SharedDetails {
@@ -67,7 +72,7 @@ impl Reduction {
             builtin_op,
             plain_elements: facts.is_some(),
             combines: world.combines(self.datatype, self.op),
-            exact: is_exact && builtin_op,
+            exact: self.is_exact(world),
             ..SharedDetails::MOVES
         };
         let Counted::Each(counts) = self.count else {

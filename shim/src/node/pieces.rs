@@ -8,6 +8,7 @@ use colltune_core::node::layout::Flag;
 use colltune_core::node::phase::{CarriesOut, MemoryStep, Phase, Units};
 
 use super::elements::Elements;
+use super::fixed_order;
 use super::segment::Segment;
 use super::transfers::Transfers;
 
@@ -55,7 +56,11 @@ impl<'a, 'b, 'c> RunningPhase<'a, 'b, 'c> {
         RunningPhase {
             elements,
             segment,
-            phase: Phase { holed, ..phase },
+            phase: Phase {
+                holed,
+                fixed_order: segment.fixed_order(elements.world),
+                ..phase
+            },
             data,
             arriving,
             first,
@@ -195,6 +200,29 @@ impl CarriesOut for RunningPhase<'_, '_, '_> {
                     arriving.arrive(units);
                 }
                 return Ok(());
+            }
+            MemoryStep::Fold {
+                piece,
+                lowest,
+                own,
+                first,
+                into,
+                units,
+            } => {
+                for place in self.segment.others() {
+                    let (number, ticket) =
+                        (self.segment.flag(place, Flag::Filled), self.first + piece);
+                    self.until(|| number.load(Ordering::Acquire) >= ticket)?;
+                }
+                let n_here = self.segment.n_here;
+                let operand = |rank| match (lowest + rank) % n_here {
+                    of if of == self.segment.place => self.at(piece, own, units).cast_const(),
+                    of => self.at(piece, Units::Cell { of, unit: first }, units),
+                };
+                let into = self.at(piece, into, units);
+                // SAFETY: by the promise to `new` the units lie in the buffers; all cells are filled, and no rank
+                // writes there before this one is done with them. What is combined in a cell is never holed.
+                unsafe { fixed_order::combine(self.elements, n_here, &operand, units, into) }
             }
             MemoryStep::Tell { flag, piece } => {
                 let number = self.segment.flag(self.segment.place, flag);

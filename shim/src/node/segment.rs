@@ -29,7 +29,7 @@ use crate::world::World;
 
 /// How often a reservation that signals interrupt is tried.
 const RESERVE_TRIES: usize = 1_000;
-/// `MFD_NOEXEC_SEAL`: nobody can execute what is in the file. Kernels that are told to (`vm.memfd_noexec`) make no other.
+/// `MFD_NOEXEC_SEAL`: no process can execute the file. Under `vm.memfd_noexec` a kernel makes no other.
 const NOEXEC_SEAL: libc::c_uint = 8;
 
 static MADE: AtomicU64 = AtomicU64::new(0);
@@ -45,6 +45,8 @@ pub struct Segment {
     file: c_int,
     pub place: usize,
     pub n_here: usize,
+    /// The place of the node's lowest rank.
+    lowest: usize,
     pub patience: Patience,
     /// The ticket of the next piece, and of the next short message; alike on all ranks.
     pub next: Cell<u64>,
@@ -221,6 +223,7 @@ impl Segment {
             file,
             place: team.map.place,
             n_here: team.n_here(),
+            lowest: team.map.lowest_place(),
             patience: Patience::Spin,
             next: Cell::new(1),
             next_short: 1,
@@ -361,8 +364,8 @@ impl Segment {
         result.inspect_err(|&code| self.give_up(code))
     }
 
-    /// Whether all ranks are able to go on. After a fault nobody can any more: tickets have lost their
-    /// meaning, because ranks left their calls at different places.
+    /// Whether all ranks are able to go on. After a fault none can: tickets have lost their meaning, because ranks
+    /// left their calls at different places.
     #[inline(always)]
     pub fn is_sound(&self) -> Result<(), c_int> {
         match self.number(FAULT).load(Ordering::Relaxed) {
@@ -397,7 +400,7 @@ impl Segment {
         self.left.set(false);
     }
 
-    /// The last call did not come back: how far this rank is, nobody knows.
+    /// A longjmp left the last call on this segment. Its ranks return errors from here on.
     #[cold]
     fn was_left(&self, world: &World) {
         self.give_up(abi::MPI_ERR_OTHER as c_int);
@@ -439,6 +442,12 @@ impl Segment {
         }
     }
 
+    /// The place of the node's lowest rank, where operands have to be combined in the fixed order.
+    #[inline(always)]
+    pub fn fixed_order(&self, world: &World) -> Option<usize> {
+        world.fixed_order.then_some(self.lowest)
+    }
+
     /// Every place on the node but the own.
     pub fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let own = self.place;
@@ -473,7 +482,7 @@ fn pages_in_place(team: &Team) -> Box<[Cell<u64>]> {
     all.collect()
 }
 
-/// The namespace in which this process has its number; 0 where nobody can tell.
+/// The namespace in which this process has its number; 0 where it is unknown.
 fn namespace() -> u64 {
     let found = std::fs::metadata("/proc/self/ns/pid");
     found.map_or(0, |namespace| namespace.ino())

@@ -6,10 +6,12 @@ use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use colltune_core::algorithm::fixed_order::{self, FoldStep};
 use colltune_core::node::layout::{Flag, LINES};
 use colltune_core::node::phase::{CarriesOut, MemoryStep, Phase, Units};
 
 use super::elements::{Elements, Sum};
+use super::fixed_order::SLOTS;
 use super::pieces::PhaseData;
 use super::segment::Segment;
 use crate::abi::{Datatype, Op};
@@ -112,6 +114,14 @@ impl Segment {
         let mine = unsafe { contribution.read(source) };
         self.send_line(world, ticket, &mine, bytes)?;
         let mut result = Ok(());
+        if let Some(lowest) = self.fixed_order(world) {
+            let line = (ticket, lowest, bytes, 0);
+            let sum = self.fold_lines(world, line, &contribution, mine, &mut result)?;
+            // SAFETY: the caller promises room for as much at `target`.
+            unsafe { contribution.write(sum, target) };
+            self.done_short(ticket);
+            return result;
+        }
         let mut all = Payload::EMPTY;
         for place in (0..self.n_here).rev() {
             let load = match place == self.place {
@@ -128,6 +138,42 @@ impl Segment {
         unsafe { contribution.write(all, target) };
         self.done_short(ticket);
         result
+    }
+
+    /// Combines what the lines of a ticket carry behind their first `skip` bytes, and what is `mine`, in the fixed order.
+    #[cold]
+    #[inline(never)]
+    fn fold_lines(
+        &self,
+        world: &World,
+        (ticket, lowest, bytes, skip): (u64, usize, usize, usize),
+        contribution: &Contribution,
+        mine: Payload,
+        result: &mut Result<(), c_int>,
+    ) -> Result<Payload, c_int> {
+        let operand = |rank| match (lowest + rank) % self.n_here {
+            place if place == self.place => Ok::<_, c_int>(mine),
+            place => {
+                let mut line = self.receive_line(world, place, ticket, bytes)?;
+                let start = line.start().wrapping_add(skip);
+                // SAFETY: the units of the contribution lie behind what is skipped.
+                Ok(unsafe { contribution.read(start) })
+            }
+        };
+        let mut slots = [Payload::EMPTY; SLOTS];
+        fixed_order::combine(self.n_here, |step| {
+            let (from, slot) = match step {
+                FoldStep::Take { rank, slot } => {
+                    slots[slot] = operand(rank)?;
+                    return Ok::<_, c_int>(());
+                }
+                FoldStep::Before { rank, slot } => (operand(rank)?, slot),
+                FoldStep::Merge { slot } => (slots[slot + 1], slot),
+            };
+            *result = result.and(contribution.combine(world, from, &mut slots[slot]));
+            Ok::<_, c_int>(())
+        })?;
+        Ok(slots[0])
     }
 
     #[inline(always)]
@@ -268,11 +314,28 @@ pub unsafe fn run(
         theirs: UnsafeCell::new(Payload::EMPTY),
         result: Ok(()),
     };
-    phase.steps(0, &mut line)?;
+    let fixed_order = line.segment.fixed_order(elements.world);
+    Phase {
+        fixed_order,
+        ..phase
+    }
+    .steps(0, &mut line)?;
     line.result
 }
 
 impl InLine<'_, '_> {
+    /// So many units of a line, of a reduction.
+    fn contribution(&self, units: u64) -> Option<Contribution> {
+        let Elements { unit, sum, .. } = self.elements;
+        Some(Contribution {
+            units: units as usize,
+            bytes: self.elements.bytes(units),
+            sum: *sum,
+            datatype: unit.datatype,
+            op: unit.combine?.op,
+        })
+    }
+
     #[inline(always)]
     fn at(&self, place: Units) -> *mut u8 {
         match place {
@@ -312,6 +375,27 @@ impl CarriesOut for InLine<'_, '_> {
                     return Ok(());
                 }
             },
+            MemoryStep::Fold {
+                lowest,
+                own,
+                first,
+                into,
+                units,
+                ..
+            } => {
+                let Some(contribution) = self.contribution(units) else {
+                    return Ok(());
+                };
+                // SAFETY: by the promise to `run` the own units lie there, or in the own line.
+                let mine = unsafe { contribution.read(self.at(own)) };
+                let line = (ticket, lowest, bytes, self.elements.bytes(first));
+                let mut result = Ok(());
+                let sum =
+                    (self.segment).fold_lines(world, line, &contribution, mine, &mut result)?;
+                // SAFETY: as above; there is room for the units.
+                unsafe { contribution.write(sum, self.at(into)) };
+                result
+            }
             // Who sends a line waits for room then, and nothing comes from other nodes meanwhile.
             MemoryStep::AwaitRoom { .. } | MemoryStep::Arrive { .. } => return Ok(()),
             MemoryStep::Copy {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use colltune_core::account::Cause;
 use colltune_core::collective::Collective;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::impasse::Reason;
@@ -148,6 +149,7 @@ impl Tuner {
                     under_way = note(state);
                     decision
                 }
+                Decision::NextEpoch => self.next_epoch(state, call, &details),
                 Decision::Heed(heeded) => self.heed(state, heeded, (call, &details)),
                 Decision::Measure(measured) => {
                     // It may be the first.
@@ -161,6 +163,23 @@ impl Tuner {
         }
     }
 
+    /// Begins or ends an epoch with a call that is not counted yet, and decides on the call.
+    #[cold]
+    #[inline(never)]
+    pub fn next_epoch(
+        &self,
+        state: &mut State,
+        call: SharedCall,
+        details: &dyn Fn() -> SharedDetails,
+    ) -> Decision {
+        let pair = state.decider.next_epoch(self.clock.at_ns(clock::ticks()));
+        let account = self.account.as_ref().filter(|_| self.rank == 0);
+        if let (Some(account), Some(pair)) = (account, pair) {
+            account.pair(pair);
+        }
+        state.decider.decide(&self.rules, call, details)
+    }
+
     /// A call that runs the library's own choice, and no more.
     fn run_default(
         &self,
@@ -171,8 +190,8 @@ impl Tuner {
         let state = found.state();
         let known = state.known();
         self.log_call(state, call, None, (DEFAULT, false));
-        // As where nobody on this rank wants to know of the call: what it calls in turn, in the wrapper of a tool
-        // behind us or an error handler, is counted on all ranks.
+        // As in a call that this rank does not log: what it calls in turn, in the wrapper of a tool behind us or an
+        // error handler, is counted on all ranks.
         self.leave();
         let code = default();
         if code != abi::SUCCESS {
@@ -219,8 +238,8 @@ impl Tuner {
         let mut chosen = *chosen;
         if chosen.wish != chosen.variant {
             self.warn_forced(state, call, &chosen, details);
-            if let Some(account) = &self.account {
-                account.unfit(collective);
+            if let Some(cause) = chosen.refused {
+                self.registry.left_out.add(cause, Some(collective), 1);
             }
         }
         tell_variant(chosen.variant);
@@ -234,9 +253,8 @@ impl Tuner {
             chosen = state.decider.fall_back(collective, chosen);
             tell_variant(chosen.variant);
             (own, begun) = (None, None);
-            if let Some(account) = &self.account {
-                account.lacking(collective);
-            }
+            let left_out = &self.registry.left_out;
+            left_out.add(Cause::Lacking, Some(collective), 1);
         }
         if let Some(account) = self.account.as_ref().filter(|_| chosen.variant != DEFAULT) {
             account.tuned(call);
@@ -280,7 +298,7 @@ impl Tuner {
         self.ends_at(end);
         // SAFETY: the call on this communicator, which has been found, is still the only one.
         let Some(mut found) = (unsafe { self.registry.find_still(known) }) else {
-            // The program's error handler has freed it: nobody counts its samples any more.
+            // The program's error handler has freed it: its samples count no more.
             return code;
         };
         let state = found.state();
@@ -305,7 +323,7 @@ impl Tuner {
         };
         let is_delayed = self.take(state, collective, &chosen, timing);
         // A review makes ranks wait for each other: what comes behind it is not the variant's.
-        // Where several threads call at will, nobody knows which call is this one's next.
+        // Where several threads call at will, it is unknown which call is this one's next.
         if !is_delayed && !self.thread_multiple {
             self.gap.open(Sample {
                 end,
@@ -439,6 +457,8 @@ impl Tuner {
             Some(own) => {
                 let parent = state.parent();
                 let Some(view) = own.view else {
+                    let left_out = &self.registry.left_out;
+                    left_out.add(Cause::Arguments, Some(collective), 1);
                     let names = &self.rules.names[collective.index()];
                     let variant = names[usize::from(variant)].clone();
                     let reason = Reason::Arguments { variant };
@@ -471,7 +491,7 @@ impl Tuner {
         if !self.rules.is_forced(collective) || self.rank != 0 {
             return;
         }
-        let facts = state.decider.facts(call, &details());
+        let facts = state.decider.facts(&self.rules, call, &details());
         let unmet = self.rules.unmet(collective, chosen.wish, &facts);
         let Some(unmet) = unmet.filter(|&unmet| is_worth_a_word(unmet)) else {
             return;

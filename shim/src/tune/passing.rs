@@ -15,6 +15,7 @@ use super::Tuner;
 use crate::abi::Comm;
 use crate::arguments::Arguments;
 use crate::communicator::State;
+use crate::fixed_order::{self, Unheld};
 
 /// A call that passes through, with the arguments by which it is known.
 pub struct WatchedCall {
@@ -52,8 +53,14 @@ impl Tuner {
     pub unsafe fn passing(
         &self,
         comm: Comm,
-        called: impl FnOnce() -> WatchedCall,
+        called: impl Fn() -> WatchedCall,
     ) -> Option<PassingCall> {
+        if self.fixed_order
+            && let Arguments::Reduction(of) = called().arguments
+            && !of.is_exact(self)
+        {
+            fixed_order::does_not_hold(self, Unheld::Passing);
+        }
         // SAFETY: the communicator is one, as the call succeeded; MPI allows no other collective call
         // on it at the same time.
         let mut found = unsafe { self.registry.find(comm) }?;
@@ -77,7 +84,7 @@ impl Tuner {
         // It is no intercommunicator, so there are as many counts as ranks.
         let SharedCall { bytes, .. } = arguments.shared(self, collective, state.n_ranks);
         if bytes == u64::MAX {
-            // Of a type whose size nobody can tell.
+            // Of a type of unknown size.
             return None;
         }
         let class = u64::from(u64::BITS - bytes.leading_zeros());

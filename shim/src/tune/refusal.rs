@@ -24,8 +24,8 @@ const REFUSALS: [isize; 7] = [
 ];
 
 impl Tuner {
-    /// A call that the library refuses on this rank, in nobody's company: it says so, and nothing has happened. So its
-    /// error handler finds things, which may leave the call or make others.
+    /// A call that the library refuses on this rank without the others, before anything is sent. Its error handler
+    /// finds the state of before the call, since the handler may leave the call or make others.
     #[cold]
     pub(super) fn run_refused(
         &self,
@@ -57,6 +57,7 @@ impl Tuner {
         let details = ways.details(self, call.collective, state.n_ranks);
         let decision = match state.decider.decide(&self.rules, call, &details) {
             Decision::Prepare => self.prepare(state, call, &details),
+            Decision::NextEpoch => self.next_epoch(state, call, &details),
             decision => decision,
         };
         let chosen = match decision {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use colltune_core::account::Cause;
 use colltune_core::collective::Collective;
 use colltune_core::decide::agreed::Possible;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
@@ -64,7 +65,7 @@ impl Tuner {
     fn review(&self, state: &mut State, collective: Collective, chosen: &Chosen) {
         let _agreement = self.spending.agreement();
         // A runtime for devices may have been loaded since.
-        let own_families = Possible::from(!self.may_have_device_memory());
+        let own_families = self.own_families();
         let decider = &mut state.decider;
         let tell = || {
             let now_ns = self.clock.at_ns(clock::ticks());
@@ -84,7 +85,7 @@ impl Tuner {
         if !self.largest(comm, &mut words.largest) || !self.sum(comm, &mut words.sums) {
             // SAFETY: the call on this communicator, which has been found, is still the only one.
             if let Some(mut found) = unsafe { self.registry.find_still(known) } {
-                found.state().decider.stand_aside();
+                found.state().decider.stand_aside(Cause::Agreement);
             }
             return;
         }
@@ -104,7 +105,7 @@ impl Tuner {
         if choice == Choice::Demoted {
             self.demoted.fetch_add(1, Ordering::Relaxed);
         }
-        if state.decider.agreed().own_families == Possible::No {
+        if state.decider.agreed().own_families != Possible::Yes {
             state.repeat = None;
         }
     }
@@ -120,7 +121,7 @@ impl Tuner {
         let _agreement = self.spending.agreement();
         let mut words = state.decider.block_words(measured);
         if !self.largest(state.comm, &mut words) {
-            state.decider.stand_aside();
+            state.decider.stand_aside(Cause::Agreement);
             return Decision::Default;
         }
         state.decider.measure(&self.rules, measured, words, of_call)
@@ -139,7 +140,7 @@ impl Tuner {
         let now_ns = self.clock.at_ns(clock::ticks());
         let mut words = state.decider.heed_words(heeded, switch::switch(), now_ns);
         if !self.largest(state.comm, &mut words) {
-            state.decider.stand_aside();
+            state.decider.stand_aside(Cause::Agreement);
             state.repeat = None;
             return Decision::Default;
         }

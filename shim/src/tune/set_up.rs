@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use colltune_core::account::Cause;
 use colltune_core::classify::Layout;
-use colltune_core::decide::agreed::{ABILITY_WORDS, Ability, Agreed, Membership};
+use colltune_core::decide::agreed::{ABILITY_WORDS, Ability, Agreed, Membership, Possible};
 use colltune_core::decide::hopeless::{HOPELESS_WORDS, Hopeless};
 use colltune_core::decide::{Decider, Switch};
 use colltune_core::review;
@@ -21,16 +22,16 @@ use crate::members::{self, Unknown};
 use crate::switch::switch;
 
 impl Tuner {
-    /// Agrees with the other members. Collective; `None` where all members see that the communicator is not to be
-    /// tuned, or where the library cannot let them agree: then it is of no use to any of them.
+    /// Agrees with the other members. Collective; or why all members see that the communicator is not to be tuned. Where
+    /// the library cannot let them agree it is of no use to any of them.
     #[cold]
-    pub(super) fn agree(&self, state: &mut State) -> Option<(Agreed, Membership, Hopeless)> {
+    pub(super) fn agree(&self, state: &mut State) -> Result<(Agreed, Membership, Hopeless), Cause> {
         let _agreement = self.spending.agreement();
         if !is_among_its_own(self.pmpi, state.comm) {
-            return None;
+            return Err(Cause::Intercommunicator);
         }
         let world_ranks = match members::world_ranks(self, state.comm) {
-            Err(Unknown::Foreign) => return None,
+            Err(Unknown::Foreign) => return Err(Cause::Foreign),
             known => known.ok(),
         };
         let mut own = 0;
@@ -46,10 +47,19 @@ impl Tuner {
         let (spent_ppm, pays) = floating::by_default(|| self.afford(state.attached));
         let ability = Ability {
             number,
-            native: (!self.thread_multiple && self.steer.able() && !tolerant).into(),
-            own_families: (!self.may_have_device_memory() && !tolerant).into(),
+            native: if tolerant {
+                Possible::No(Cause::Deaths)
+            } else if self.thread_multiple {
+                Possible::No(Cause::Threads)
+            } else {
+                Possible::unless(!self.steer.able(), Cause::Steering)
+            },
+            own_families: match tolerant {
+                true => Possible::No(Cause::Deaths),
+                false => self.own_families(),
+            },
             spent_ppm,
-            pays: pays.into(),
+            pays: Possible::unless(!pays, Cause::Unpaid),
         };
         let memory = Reservation::of(Decider::READY_BYTES).filter(|_| has_address_space());
         // The last one says whether a member does not know who the others are, has no room for decisions, or knows that the
@@ -57,20 +67,35 @@ impl Tuner {
         let mut words = [0; ABILITY_WORDS + HOPELESS_WORDS + 1];
         words[..ABILITY_WORDS].copy_from_slice(&ability.words());
         words[ABILITY_WORDS..][..HOPELESS_WORDS].copy_from_slice(&self.hopeless.all().0);
-        let unknown = world_ranks.is_none() || memory.is_none() || switch() == Switch::Off;
-        words[ABILITY_WORDS + HOPELESS_WORDS] = unknown.into();
-        if !self.largest(state.comm, &mut words) {
-            return None;
-        }
-        let Some((of_ability, [of_hopeless @ .., 0])) = words.split_first_chunk() else {
-            return None;
+        let problem = if switch() == Switch::Off {
+            Possible::No(Cause::Switch)
+        } else if memory.is_none() {
+            Possible::No(Cause::Room)
+        } else {
+            Possible::unless(world_ranks.is_none(), Cause::Agreement)
         };
-        let hopeless = Hopeless(of_hopeless.try_into().ok()?);
+        words[ABILITY_WORDS + HOPELESS_WORDS] = problem.word();
+        if !self.largest(state.comm, &mut words) {
+            return Err(Cause::Agreement);
+        }
+        let (of_ability, rest) = words.split_at(ABILITY_WORDS);
+        let (of_hopeless, problem) = rest.split_at(HOPELESS_WORDS);
+        if let Some(cause) = Possible::of(problem[0]).cause() {
+            return Err(cause);
+        }
+        let (Ok(of_ability), Ok(of_hopeless)) = (of_ability.try_into(), of_hopeless.try_into())
+        else {
+            return Err(Cause::Agreement);
+        };
+        let hopeless = Hopeless(of_hopeless);
         self.hopeless.learn(&hopeless);
-        state.decisions = memory?;
-        let nodes = world_ranks?.into_iter();
+        let (Some(memory), Some(world_ranks)) = (memory, world_ranks) else {
+            return Err(Cause::Agreement);
+        };
+        state.decisions = memory;
+        let nodes = world_ranks.into_iter();
         let nodes = nodes.filter_map(|rank| members::node_of(self, rank));
-        Some((Agreed::of(*of_ability), Membership::of(nodes), hopeless))
+        Ok((Agreed::of(of_ability), Membership::of(nodes), hopeless))
     }
 
     /// What agreements have cost this rank so far, and whether it pays for one on a communicator that it has known since
@@ -83,9 +108,10 @@ impl Tuner {
         (spent_ppm, review::pays(spent_ppm, budget_ppm, life))
     }
 
-    /// Whether this rank may have buffers in a device's memory.
-    pub(super) fn may_have_device_memory(&self) -> bool {
-        self.rules.terms.settings.gpu != Gpu::HostOnly && gpu::runtime_is_present()
+    /// Whether our own algorithms may touch this rank's buffers, which may be in a device's memory.
+    pub(super) fn own_families(&self) -> Possible {
+        let is_free = self.rules.terms.settings.gpu == Gpu::HostOnly;
+        Possible::unless(!is_free && gpu::runtime_is_present(), Cause::Device)
     }
 
     /// The layout of a communicator that is not set up, for this rank alone; `None` where it is not known without the

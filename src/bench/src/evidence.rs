@@ -1,9 +1,11 @@
-//! `colltune-bench evidence`: every study, one after another, on one page.
+//! `colltune-bench evidence`: every study, one after another, in one file.
 //!
 //! ```text
 //! $ colltune-bench evidence --quick -o target/evidence
 //! ```
 
+mod found;
+mod markdown;
 mod measured;
 mod validated;
 
@@ -12,13 +14,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use colltune_emulate::study::{ALL, Row, Size, Study};
-use colltune_report::evidence::{Elsewhere, Evidence, Findings, Judged, Picture, Reproduction};
-use colltune_report::page;
 
+use self::found::{Elsewhere, Evidence, Findings, Judged, Reproduction};
 use crate::suites::FOLDER;
-use colltune_lab::emulate::{draw, seconds_of};
+use colltune_lab::emulate::seconds_of;
 use colltune_output::progress;
 use colltune_output::{json, print, write};
+
+/// What is written, in the folder.
+const FILE: &str = "evidence.md";
 
 /// After so long no further study is begun.
 const TIME_MAX: Duration = Duration::from_secs(3600);
@@ -34,13 +38,13 @@ const UNMEASURED: Elsewhere = Elsewhere {
     ids: "O1, O2, O3",
     what: "figs 3 to 5: how choices move, unseen layouts, the tuner's price and gain",
     paper: measured::PAPER,
-    how: "colltune-bench ompicolltune, as root, before this page is made",
+    how: "colltune-bench ompicolltune, as root, before this",
 };
 const NOT_VALIDATED: Elsewhere = Elsewhere {
     ids: "A1",
     what: "fig. 6: emulated within 12 % of actual, the same trend",
     paper: validated::PAPER,
-    how: "colltune-bench validate --machine DB --row V1, with MPI and a calibrated database, before this page is made",
+    how: "colltune-bench validate --machine DB --row V1, with MPI and a calibrated database, before this",
 };
 const PAIRS: Elsewhere = Elsewhere {
     ids: "V7",
@@ -49,9 +53,9 @@ const PAIRS: Elsewhere = Elsewhere {
     how: "colltune-bench levers, as root, in target/bench/levers-*.json",
 };
 
-/// Runs the studies and writes the page, with each study's JSON beside it.
+/// Runs the studies and writes what they found, with each study's JSON beside it.
 ///
-/// Errors: behind the page, the studies that failed.
+/// Errors: when all is written, the studies that failed.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     // What cannot be read is reported before an hour goes by.
     let measured = measured::study(&args.measured)?;
@@ -77,20 +81,19 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     evidence.studies.extend(validated);
     progress::clear();
-    // The page comes last: where it is, everything beside it is, too.
-    files.push(("index.html".to_owned(), page::evidence::html(&evidence)));
+    // It comes last: where it is, everything beside it is, too.
+    files.push((FILE.to_owned(), markdown::text(&evidence)));
     for (name, contents) in &files {
         write(out, name, contents)?;
     }
     match args.json {
         true => json(&evidence),
-        false => print(&in_words(&evidence, &out.join("index.html"))),
+        false => print(&in_words(&evidence, &out.join(FILE))),
     }?;
     ran
 }
 
-/// Runs studies one after another: each as the page shows it, and the files beside the page. Of one that fails it says
-/// why, and the others go on.
+/// Runs studies one after another: what each found, and its file. Of one that fails it says why, and the others go on.
 fn reproductions(rows: &[&Row], quick: bool) -> (Vec<Reproduction>, Vec<(String, String)>) {
     let begun = Instant::now();
     let (mut studies, mut files) = (Vec::new(), Vec::new());
@@ -121,7 +124,7 @@ fn reproduced(row: &Row, quick: bool) -> anyhow::Result<(Findings, String)> {
     let size = if quick { Size::Quick } else { Size::Full };
     let study = (row.run)(size, Some(&seconds_of))?;
     let json = serde_json::to_string_pretty(&study)? + "\n";
-    Ok((findings(study)?, json))
+    Ok((findings(study), json))
 }
 
 /// Errors: the names of the studies that failed.
@@ -130,7 +133,7 @@ fn all_ran(studies: &[Reproduction]) -> anyhow::Result<()> {
     let failed: Vec<&str> = failed.map(|study| &*study.name).collect();
     ensure!(
         failed.is_empty(),
-        "run {}: the page says why",
+        "run {}: {FILE} says why",
         failed.join(", ")
     );
     Ok(())
@@ -138,9 +141,9 @@ fn all_ran(studies: &[Reproduction]) -> anyhow::Result<()> {
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The page needs nothing from outside. A study that cannot run here is named on it with the reason,
-the others go on, and the exit code is 1. Of real jobs it shows what `colltune-bench ompicolltune`
-found before, and `colltune-bench validate --row ROW`.")]
+It writes evidence.md and the JSON of each study. A study that cannot run here is named with the
+reason, the others go on, and the exit code is 1. Of real jobs it shows what
+`colltune-bench ompicolltune` found before, and `colltune-bench validate --row ROW`.")]
 pub struct Args {
     /// Small studies, to see that they run
     #[arg(long)]
@@ -163,10 +166,10 @@ pub struct Args {
     /// What `colltune-bench validate` found, a file for each row [default: target/bench/emulate-validate-*.json]
     #[arg(long, value_name = "FILE", num_args = 1..)]
     validated: Vec<PathBuf>,
-    /// Print what stands on the page as JSON
+    /// Print what stands in evidence.md as JSON
     #[arg(long)]
     json: bool,
-    /// Where the page goes
+    /// Where the files go
     #[arg(short, long, value_name = "DIR", default_value = "target/evidence")]
     out: PathBuf,
 }
@@ -176,60 +179,40 @@ fn command(name: &str, quick: bool) -> String {
     format!("colltune-bench study {name}{quick}")
 }
 
-fn findings(study: Study) -> anyhow::Result<Findings> {
-    let pictures = study.figures.iter().map(|figure| {
-        Ok(Picture {
-            title: figure.title.clone(),
-            svg: draw::svg(figure)?,
-        })
+fn findings(study: Study) -> Findings {
+    let rows = study.findings.into_iter().map(|finding| Judged {
+        id: finding.id.to_owned(),
+        what: finding.what,
+        paper: finding.paper,
+        ours: finding.ours,
+        tolerance: finding.tolerance,
+        verdict: finding.verdict.text().to_owned(),
+        note: finding.note,
     });
-    Ok(Findings {
-        pictures: pictures.collect::<anyhow::Result<_>>()?,
-        rows: study
-            .findings
-            .into_iter()
-            .map(|finding| Judged {
-                id: finding.id.to_owned(),
-                what: finding.what,
-                paper: finding.paper,
-                ours: finding.ours,
-                tolerance: finding.tolerance,
-                verdict: finding.verdict.text().to_owned(),
-                note: finding.note,
-            })
-            .collect(),
+    Findings {
+        rows: rows.collect(),
         source: study.source.to_owned(),
         assumptions: study.assumptions,
-    })
+    }
 }
 
-fn in_words(evidence: &Evidence, page: &Path) -> String {
+fn in_words(evidence: &Evidence, file: &Path) -> String {
     let mut text = String::new();
     for study in &evidence.studies {
+        let took = study.seconds;
+        let took = took.map_or_else(String::new, |seconds| format!(" ({seconds:.0} s)"));
         text += &match &study.found {
-            Ok(findings) => {
-                let of = |verdict: &str| {
-                    findings
-                        .rows
-                        .iter()
-                        .filter(|row| row.verdict == verdict)
-                        .count()
-                };
-                format!(
-                    "{}: {} reproduced, {} shape only, {} not reproduced{}\n",
-                    study.name,
-                    of("reproduced"),
-                    of("shape only"),
-                    of("not reproduced"),
-                    study
-                        .seconds
-                        .map_or_else(String::new, |seconds| format!(" ({seconds:.0} s)"))
-                )
-            }
+            Ok(_) => format!(
+                "{}: {} reproduced, {} shape only, {} not reproduced{took}\n",
+                study.name,
+                study.count("reproduced"),
+                study.count("shape only"),
+                study.count("not reproduced"),
+            ),
             Err(why) => format!("{}: {why}\n", study.name),
         };
     }
-    text + &format!("{}\n", page.display())
+    text + &format!("{}\n", file.display())
 }
 
 #[cfg(test)]
@@ -239,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_study_that_fails_says_why_on_the_page_and_in_the_end_and_the_others_go_on() {
+    fn a_study_that_fails_says_why_in_the_file_and_in_the_end_and_the_others_go_on() {
         let bad = Row {
             name: "bad",
             paper: "a paper",
@@ -268,11 +251,11 @@ mod tests {
         let error = all_ran(&studies).expect_err("one failed").to_string();
         assert!(error.contains("bad") && !error.contains("good"), "{error}");
         all_ran(&studies[1..]).expect("the other ran");
-        let page = page::evidence::html(&Evidence {
+        let text = markdown::text(&Evidence {
             studies,
             ..Evidence::default()
         });
-        assert!(page.contains("failed to run the program: it has no end"));
-        assert!(page.contains("a table"));
+        assert!(text.contains("failed to run the program: it has no end"));
+        assert!(text.contains("a table") && text.contains("| bad | 0 | 0 | 0 | 0 |\n"));
     }
 }

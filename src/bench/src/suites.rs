@@ -16,6 +16,7 @@ pub mod database;
 pub mod callers;
 pub mod churn;
 pub mod exploring;
+pub mod fixed_order;
 pub mod history;
 pub mod learner;
 pub mod levers;
@@ -45,7 +46,7 @@ pub struct Suite {
 }
 
 /// Every suite, the short ones first.
-pub const SUITES: [Suite; 17] = [
+pub const SUITES: [Suite; 18] = [
     Suite {
         name: "overhead",
         about: "cost per call on MPI_COMM_SELF, with and without the shim",
@@ -120,6 +121,11 @@ pub const SUITES: [Suite; 17] = [
         name: "levers-spheres",
         about: "the same of four moving spheres whose blocks' costs are random (an hour)",
         run: levers::run_spheres,
+    },
+    Suite {
+        name: "fixed-order",
+        about: "what one order of additions costs on the cluster: reductions tuned with and without reproducible = \"fixed\"",
+        run: fixed_order::run,
     },
     Suite {
         name: "tuned-node",

@@ -17,10 +17,14 @@ use colltune_output::failure::Stopped;
 
 /// With `--until` a comparison has at most so many pairs.
 const UNTIL_MOST: usize = 100;
+/// Fewer pairs are never clear.
+const CLEAR_LEAST: usize = 5;
+/// So many times the half width of the interval lie between a clear speed-up and none.
+const CLEAR: f64 = 2.5;
 /// From so many pairs on, the time in collectives without tuning is taken before, amid and after them.
 const PAIRS_TO_ACCOUNT_AGAIN: usize = 4;
 
-/// One trial, whose failure is told with its exit code and what it said last.
+/// One trial. Errors: its failure, with its exit code and what it said last.
 pub fn tried(trials: &mut Trials, way: Way, how: &str) -> anyhow::Result<Done> {
     let with: Vec<String> = (trials.arms.iter())
         .map(|(name, arm)| format!(", with {name}={arm}"))
@@ -119,7 +123,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     pub verdict: Verdict,
-    /// The time without over the time with, with its 95 % interval.
+    /// The speed-up: the time without over the time with, with its 95 % confidence interval.
     pub ratio: Interval,
     /// The least ratio above 1 that so many pairs of such times show in four of five comparisons.
     pub detectable: f64,
@@ -161,7 +165,9 @@ impl Comparison {
         let Interval { low, value, high } = self.ratio;
         match high.is_finite() {
             true => {
-                format!(", so far {value:.3} times as fast (95 % interval {low:.3} to {high:.3})")
+                format!(
+                    ", speed-up so far {value:.3} (95 % confidence interval {low:.3} to {high:.3})"
+                )
             }
             false => String::new(),
         }
@@ -170,25 +176,34 @@ impl Comparison {
     /// The finding as a sentence.
     pub fn sentence(&self) -> String {
         let Interval { low, value, high } = self.ratio;
-        let known = format!("{value:.3} (95 % interval {low:.3} to {high:.3})");
+        let known = format!("{value:.3} (95 % confidence interval {low:.3} to {high:.3})");
         match self.verdict {
             Verdict::Faster => {
-                format!("With colltune the program is faster: time without over time with {known}.")
+                format!("With colltune the program is faster: speed-up {known}.")
             }
             Verdict::Slower => {
-                format!("With colltune the program is SLOWER: time without over time with {known}.")
+                format!("With colltune the program is SLOWER: speed-up {known}.")
             }
             Verdict::NoDifference if self.ratio.high.is_infinite() => {
                 "One pair of runs tells no difference from noise: no difference can be shown."
                     .to_owned()
             }
             Verdict::NoDifference => format!(
-                "No difference can be shown: time without over time with {known}.\n\
+                "No difference can be shown: speed-up {known}.\n\
                  So many runs, as noisy as these, show a difference of {} in four of five comparisons.",
                 percent(self.detectable - 1.0)
             ),
         }
     }
+}
+
+/// Whether so few pairs show a speed-up beyond doubt, so that others can be left out: 1 is outside of an interval of
+/// [`CLEAR`] times the width. Asked after each pair, it takes normal noise for a speed-up in 0.8 % of comparisons.
+pub fn is_clear(pairs: &[Pair]) -> bool {
+    let ratio = Comparison::of(pairs).map(|found| found.ratio);
+    let is_clear =
+        |Interval { value, high, .. }: Interval| value.ln() > CLEAR * (high / value).ln();
+    pairs.len() >= CLEAR_LEAST && ratio.is_some_and(is_clear)
 }
 
 /// How well a ratio is to be known: half the width of its 95 % interval, as a part of it.
@@ -231,7 +246,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// `None` where no job told.
+    /// `None` where no job left a summary.
     pub fn of(summaries: &[JobSummary]) -> Option<Account> {
         if summaries.is_empty() {
             return None;
@@ -371,6 +386,33 @@ mod tests {
         let said = until.missed(UNTIL_MOST, Some(wide)).unwrap();
         assert!(said.contains("known to 50 %, not to 1.0 %"), "{said}");
         assert_eq!(until.missed(9, Some(narrow)), None);
+    }
+
+    #[test]
+    fn what_is_clear_early_is_no_noise_and_its_interval_holds_the_truth() {
+        let mut random = StdRng::seed_from_u64(4);
+        let mut noise = || (0..12).map(|_| random.random::<f64>() - 0.5).sum::<f64>();
+        let mut compared = |truth: f64| {
+            let mut times = Vec::new();
+            while times.len() < 10 && !is_clear(&pairs(&times)) {
+                times.push((truth * (0.03 * noise()).exp(), 1.0));
+            }
+            (Comparison::of(&pairs(&times)).unwrap().ratio, times.len())
+        };
+        let of_noise: Vec<_> = (0..1000).map(|_| compared(1.0)).collect();
+        let n_fooled = of_noise.iter().filter(|found| found.1 < 10).count();
+        assert!(n_fooled <= 15, "{n_fooled} of 1000");
+        let shown: Vec<_> = (0..1000).map(|_| compared(1.12)).collect();
+        let held = |found: &&(Interval, usize)| found.0.low <= 1.12 && 1.12 <= found.0.high;
+        let n_held = shown.iter().filter(held).count();
+        assert!(n_held >= 930, "{n_held} of 1000");
+        let n_pairs: usize = shown.iter().map(|found| found.1).sum();
+        assert!(n_pairs <= 7000, "{n_pairs} pairs where 10000 were allowed");
+        assert!(!is_clear(&pairs(&[(2.0, 1.0); 4])) && is_clear(&pairs(&[(2.0, 1.0); 5])));
+        assert!(
+            !is_clear(&pairs(&[(1.0, 2.0); 9])),
+            "a slowdown is compared in full"
+        );
     }
 
     #[test]

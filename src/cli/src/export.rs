@@ -6,8 +6,6 @@ pub mod shapes;
 
 pub mod openmpi;
 
-pub mod openmpi6;
-
 pub mod intel;
 
 pub mod csel;

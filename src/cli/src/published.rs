@@ -10,7 +10,7 @@ use colltune_db::{DataKey, Database, Generation, generation, levers};
 use colltune_models::statistics::CellStatistics;
 
 use crate::asked;
-use colltune_output::failure::usage;
+use colltune_output::failure::{usage, wrong};
 
 /// A generation of one library.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Published {
     pub machine: String,
     pub generation: u64,
     pub cells: Vec<CellStatistics>,
-    /// What programs that ask are told in place of their first arms.
+    /// What programs that ask get in place of their first arms.
     pub levers: Arms,
 }
 
@@ -74,17 +74,17 @@ fn choose_library(db: &Database, key: Option<&str>, product: Product) -> anyhow:
         }
         if library.told.is_some() {
             return Err(usage(format!(
-                "export {library} in the format of {}: in its jobs the library was told which algorithms to run, and a \
-                 table made of them would lose that; tune in jobs without such settings",
+                "export {library} in the format of {}: in its jobs the library was told which algorithms to run, or \
+                 reductions kept a fixed order, and a table made of them would lose that; tune in jobs without such settings",
                 product.title()
             )));
         }
         if !found.contains(&library) {
-            bail!(
-                "find {key} in {}: it holds {}",
+            return Err(wrong(format!(
+                "{} holds no {key}: it holds {}",
                 db.root().display(),
                 listed(&found)
-            );
+            )));
         }
         return Ok(library);
     }
@@ -92,15 +92,15 @@ fn choose_library(db: &Database, key: Option<&str>, product: Product) -> anyhow:
     let candidates = if trained.is_empty() { &found } else { &trained };
     let fits = |key: &&DataKey| product == key.library.product;
     let mut fitting = DataKey::usual(candidates.iter().filter(fits).cloned().collect());
-    // A table made of the others would lose what their libraries were told.
+    // A table made of the others would lose the settings that their users made.
     fitting.retain(|key| key.told.is_none());
     match &fitting[..] {
         [key] => Ok(key.clone()),
         [] => bail!(
-            "find a trained {} library that chose its own algorithms in {}: it holds {}; run some jobs, then `colltune \
-             train --db {1}`",
-            product.title(),
+            "export {0}: nothing is trained of {1} with algorithms of its own choice (it holds {2}); run some jobs, then \
+             `colltune train --db {0}`",
             db.root().display(),
+            product.title(),
             listed(&found)
         ),
         _ => Err(usage(format!(

@@ -2,8 +2,14 @@
 //! said of them when the job ends.
 //!
 //! Reading the clock twice costs more than everything else that a call without tuning pays. So of each kind of call
-//! the first few are timed, and of the rest one in [`thinning`] at a random distance, unless they are long; the time of
-//! a kind is that of the first and as often the mean of the rest as there were calls. Nothing decides by it.
+//! the first few are timed, and of the rest one in [`thinning`] at a random distance; long calls are all timed. The
+//! time of a kind is that of the first, plus the mean of the rest times their number. Nothing decides by it.
+
+mod cause;
+pub use cause::{CAUSES, Cause, Causes, Scope};
+
+mod pairs;
+pub use pairs::{MeasuredGain, PairOfEpochs, Pairs};
 
 mod summary;
 pub use summary::{

@@ -38,8 +38,8 @@ pub fn absurd(variants: &[Variant], extent: Extent, bytes: Range) -> Vec<bool> {
     absurd_of_any(variants, extent, bytes)
 }
 
-/// Whether nobody knows what a variant takes on a communicator of this extent: no cost of it is known, and it was
-/// measured on far fewer ranks.
+/// Whether a variant's time on a communicator of this extent is unknown: it has no known cost, and it was measured on
+/// far fewer ranks.
 pub fn is_out_of_reach(
     variant: &Variant,
     extent: Extent,
@@ -54,8 +54,8 @@ pub fn reaches(measured_ranks: u64, n_ranks: u64) -> bool {
     n_ranks <= u64::from(FEW_RANKS) || n_ranks <= measured_ranks.saturating_mul(REACH)
 }
 
-/// For each of one collective's variants whether it may run on so many ranks, each on a node of its own: where it is not
-/// [`absurd`]; `None` where nobody knows what it costs.
+/// For each of one collective's variants whether it may run on so many ranks, each alone on its node: where it is not
+/// [`absurd`]; `None` where its cost is unknown.
 pub fn bearable(variants: &[Variant], n_ranks: u64, bytes: Range) -> Vec<Option<bool>> {
     let n_ranks = u32::try_from(n_ranks).unwrap_or(u32::MAX);
     let extent = Extent {
@@ -111,8 +111,8 @@ pub(crate) fn beyond_others(
     (0..variants.len()).map(is_beyond_another).collect()
 }
 
-/// Whether a variant is compared with one that is of the library or ours. What shared memory does inside the nodes is
-/// in no count, so those who use it are nobody's rivals.
+/// Whether a variant is compared with one that is of the library or ours. Counts leave out what shared memory does
+/// inside the nodes, so no variant is compared with one that uses it.
 fn is_rival(rival: &Variant, of_library: bool) -> bool {
     match rival.own {
         None => true,
@@ -230,6 +230,8 @@ fn is_always_met(need: Need, ranks: [u32; 2], bytes: u64, segsize: u64) -> bool 
             ranks_by_node: false,
             equal_blocks: false,
             plain_elements: false,
+            even_nodes: false,
+            fixed_order: false,
         };
         need.met(&worst, segsize)
     };

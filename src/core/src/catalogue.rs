@@ -7,7 +7,7 @@
 //! something else, so that a silent fallback never labels a sample.
 
 mod variant;
-pub use variant::{Own, Steering, Variant};
+pub use variant::{FOLDED_MOST, Own, Steering, Variant};
 
 mod intel;
 mod mpich;

@@ -1,9 +1,9 @@
 //! What a job runs on beside its library: what decides which variant is fastest, and is no part of any call.
 //!
-//! The transport splits the data: times over TCP and over shared memory are two data sets (a [`DataKey`] each). So does
-//! what the library was told of its algorithms, which makes another default ([`ToldWord`]). The rest, as the model of the
-//! processor and the library's other settings, are columns that whoever asks the data can group by. All is read off the
-//! environment of a rank, where launchers put what their command lines say, and off what the shim tells of the machine.
+//! The transport splits the data: times over TCP and over shared memory are two data sets (a [`DataKey`] each). So do
+//! user settings of the library's algorithms, which make another default ([`ToldWord`]). The rest, as the model of
+//! the processor and the library's other settings, are columns by which a query can group. All comes from the
+//! environment of a rank, where launchers put what their command lines say, and from the shim.
 
 pub mod told;
 
@@ -17,6 +17,7 @@ use crate::collective::Collective;
 use crate::library::{Library, LibraryError, Product};
 use crate::preset;
 use crate::select::mix;
+use crate::settings::Reproducible;
 
 use self::told::ToldWord;
 
@@ -91,7 +92,7 @@ impl Context {
         }
     }
 
-    /// A column's value; empty where nobody said.
+    /// A column's value; empty where it is unknown.
     pub fn column(&self, name: &str) -> &str {
         let column = self.columns.iter().find(|(other, _)| other == name);
         column.map_or("", |(_, value)| value)
@@ -192,8 +193,8 @@ impl fmt::Display for DataKey {
 }
 
 impl DataKey {
-    /// The data of a job on `library` in whose environment these variables stand. `told_by` are the settings that told
-    /// the library which algorithms to run ([`told::settings`]), `content` reads a file that one of them names.
+    /// The data of a job on `library` in whose environment these variables stand. `told_by` are the user settings
+    /// that choose the library's algorithms ([`told::settings`]), `content` reads a file that one of them names.
     pub fn of_job(
         environment: &[(String, String)],
         library: Library,
@@ -207,8 +208,17 @@ impl DataKey {
         }
     }
 
-    /// What is meant where nobody names a key: those whose libraries themselves chose their algorithms, or all where there
-    /// are none.
+    /// The same of jobs with this setting: in a fixed order what stands for the library's own choice is another one.
+    pub fn of_order(self, order: Reproducible) -> DataKey {
+        let told = match order {
+            Reproducible::Fixed => Some(ToldWord::with_fixed_order(self.told)),
+            _ => self.told,
+        };
+        DataKey { told, ..self }
+    }
+
+    /// The keys meant without a name: those whose libraries themselves chose their algorithms, or all where there are
+    /// none.
     pub fn usual(mut keys: Vec<DataKey>) -> Vec<DataKey> {
         if keys.iter().any(|key| key.told.is_none()) {
             keys.retain(|key| key.told.is_none());
@@ -253,7 +263,7 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "+,:._-^".contains(c)
 }
 
-/// Where a library is told to bind ranks to processors.
+/// The user settings that bind ranks to processors.
 const BINDING: &[&str] = &[
     "OMPI_MCA_hwloc_base_binding_policy",
     "OMPI_MCA_rmaps_base_mapping_policy",

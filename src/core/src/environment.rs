@@ -25,6 +25,8 @@ pub const LEARNER: &str = "COLLTUNE_LEARNER";
 pub const LEDGER: &str = "COLLTUNE_LEDGER";
 /// Makes the shim end a job that would run untuned.
 pub const STRICT: &str = "COLLTUNE_STRICT";
+/// What `colltune run --messages` tells the library that records point-to-point messages.
+pub const MESSAGES: &str = "COLLTUNE_MESSAGES";
 pub const LABEL: &str = "COLLTUNE_LABEL";
 pub const LEVERS: &str = "COLLTUNE_LEVERS";
 /// What stands for the arguments of a program some of which are a lever's.
@@ -65,7 +67,7 @@ pub struct Variable {
 }
 
 /// Every variable but the settings.
-pub const VARIABLES: [Variable; 23] = [
+pub const VARIABLES: [Variable; 24] = [
     users(
         DB,
         "the folder of the tuning database, or a site folder to exploit",
@@ -155,6 +157,11 @@ pub const VARIABLES: [Variable; 23] = [
     ours(
         LEDGER,
         "`colltune run --mode off --db DIR`: the run is kept in the ledger",
+        &[Reader::Job],
+    ),
+    ours(
+        MESSAGES,
+        "`RUN:FOLDER`, `colltune run --messages`: each rank writes what it sent and how long it waited into the folder",
         &[Reader::Job],
     ),
     ours(

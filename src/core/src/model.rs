@@ -55,13 +55,13 @@ pub struct CellModel {
     pub source: Source,
     /// The name of the variant to run when nothing is sampled.
     pub best: String,
-    /// The default's time over that variant's, by the training; 1 where nobody measured it.
+    /// The default's time over that variant's, by the training; 1 where it was not measured.
     pub gain: f64,
     /// What tables hold, which can name the library's own algorithms alone: the fastest of them that may stand in for
     /// the default. `None` where that is `best`, or no one may.
     pub native: Option<Native>,
-    /// The most ranks of a communicator on which `best` was measured. `None` where nobody measured it, or before colltune
-    /// noted that.
+    /// The most ranks of a communicator on which `best` was measured. `None` where it was not measured, or before
+    /// colltune noted that.
     pub measured_ranks: Option<u32>,
     pub variants: Vec<Share>,
 }
@@ -292,6 +292,32 @@ impl Model {
             }
         }
         Ok(model)
+    }
+
+    /// Takes out what the site excludes by now: the model may have been learned before. The others keep their weights.
+    pub fn leave_out_excluded(&mut self, settings: &Settings) {
+        let blocks = &settings.space.blocks;
+        if settings.exclude.is_empty() && blocks.iter().all(|block| block.exclude.is_empty()) {
+            return;
+        }
+        for entry in &mut self.cells {
+            let own = blocks.iter().filter(|block| block.overlaps(&entry.cell));
+            let lists = own.map(|block| &block.exclude).chain([&settings.exclude]);
+            let excluded: Vec<&String> = lists.flatten().collect();
+            entry
+                .variants
+                .retain(|share| !excluded.contains(&&share.name));
+            if entry
+                .native
+                .as_ref()
+                .is_some_and(|native| excluded.contains(&&native.name))
+            {
+                entry.native = None;
+            }
+            if excluded.contains(&&entry.best) {
+                entry.best_is_gone();
+            }
+        }
     }
 
     /// Lets each cell run what tables hold when nothing is sampled: an algorithm of the library's own, or its default.
@@ -563,6 +589,51 @@ mod tests {
                 entry.cell
             );
         }
+    }
+
+    #[test]
+    fn what_is_excluded_after_a_training_is_neither_drawn_nor_run() {
+        let text = "exclude = [\"node:shm\"]\n[[space]]\ncollective = \"allreduce\"\nbytes = [0, 1024]\n\
+                    exclude = [\"native:ring\"]\n[[space]]\ncollective = \"allreduce\"\nbytes = [1024, \"inf\"]\n";
+        let settings = Settings::from_toml(text).unwrap();
+        let mut model = Model::initial(&Settings::default(), LIBRARY, "test");
+        for entry in &mut model.cells {
+            let native = Native {
+                name: "native:ring".to_owned(),
+                gain: 1.5,
+            };
+            if entry.cell.collective == Collective::Allreduce {
+                (entry.best, entry.gain) = ("node:shm".to_owned(), 2.0);
+                entry.native = Some(native);
+            }
+        }
+        model.leave_out_excluded(&settings);
+        let mut lists = std::collections::BTreeSet::new();
+        for entry in &model.cells {
+            let has = |name: &str| entry.variants.iter().any(|share| share.name == name);
+            assert!(
+                !has("node:shm") && entry.best != "node:shm",
+                "{}",
+                entry.cell
+            );
+            if entry.cell.collective == Collective::Allreduce {
+                let is_short = entry.cell.bytes.lo < 1024;
+                let runs = if is_short { "default" } else { "native:ring" };
+                let gain = if is_short { 1.0 } else { 1.5 };
+                assert_eq!(
+                    (entry.best.as_str(), entry.gain),
+                    (runs, gain),
+                    "{}",
+                    entry.cell
+                );
+                assert!(!(is_short && has("native:ring")), "{}", entry.cell);
+                lists.insert((is_short, has("native:ring")));
+            }
+        }
+        assert!(
+            lists.contains(&(false, true)),
+            "elsewhere it is drawn as before"
+        );
     }
 
     #[test]

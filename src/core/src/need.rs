@@ -72,6 +72,10 @@ pub struct Facts {
     pub equal_blocks: bool,
     /// Whether a reduction's elements are of a predefined type without holes.
     pub plain_elements: bool,
+    /// Whether each node has as many ranks.
+    pub even_nodes: bool,
+    /// Whether operands have to be combined in the order of [`fixed_order`](crate::algorithm::fixed_order).
+    pub fixed_order: bool,
 }
 
 impl Facts {
@@ -89,6 +93,8 @@ impl Facts {
             ranks_by_node: true,
             equal_blocks: true,
             plain_elements: true,
+            even_nodes: true,
+            fixed_order: false,
         }
     }
 }
@@ -117,6 +123,8 @@ pub enum Unmet {
     Call(Need),
     /// One of the calls that one rank of each node makes with those of the others.
     Across(Need),
+    /// The order in which operands have to be combined here.
+    Order,
 }
 
 impl fmt::Display for Unmet {
@@ -125,6 +133,7 @@ impl fmt::Display for Unmet {
         match self {
             Unmet::Call(need) => f.write_str(need.describe()),
             Unmet::Across(need) => write!(f, "{} between the nodes", need.describe()),
+            Unmet::Order => f.write_str("additions in any order"),
         }
     }
 }

@@ -20,11 +20,12 @@ pub mod undrawn;
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::algorithm::registry::FixedOrder;
 use crate::bound::{self, Extent};
 use crate::catalogue::{Crossing, OnNodes, Own, Variant};
 use crate::library::Library;
 use crate::node::between::{self, Between};
-use crate::settings::Settings;
+use crate::settings::{Reproducible, Settings};
 use crate::shape::Load;
 use crate::space::Cell;
 use place::Place;
@@ -44,6 +45,8 @@ pub struct Prior<'a> {
     factor: f64,
     simulated: HashMap<Place, &'a BTreeMap<String, f64>>,
     hopeless: HashMap<(Extent, u32, u64, u64), Vec<bool>>,
+    /// Whether operands have a fixed order: then few variants are left, and each is worth a try.
+    fixed_order: bool,
 }
 
 impl<'a> Prior<'a> {
@@ -59,12 +62,17 @@ impl<'a> Prior<'a> {
             factor: settings.hopeless_factor_on(library),
             simulated: simulated.unwrap_or_default(),
             hopeless: HashMap::new(),
+            fixed_order: settings.reproducible == Reproducible::Fixed
+                && variants.iter().any(|one| one.collective.is_reduction()),
         }
     }
 
     /// By variant what is expected of it that keeps it from being drawn in a cell where it is possible; `None`: it is
     /// worth drawing.
     pub(crate) fn undrawn(&mut self, cell: &Cell) -> Vec<Option<Undrawn>> {
+        if self.fixed_order {
+            return vec![None; self.variants.len()];
+        }
         let by_shape = self.hopeless(cell).to_vec();
         // The simulator has seen few ranks, and nothing of what runs over shared memory.
         let slower = self.simulated.get(&Place::of(cell));
@@ -140,6 +148,7 @@ fn sizes(variant: &Variant) -> (u64, u64) {
             (between::leaders(variant.collective), crossing)
         }
         Some(Own::Node(OnNodes::Reading)) => return (between::READING_LEAST, u64::MAX),
+        Some(Own::Schedule(own)) if own.row().fixed_order == FixedOrder::Purpose => return (0, 0),
         _ => return (0, u64::MAX),
     };
     let is_meant = |row: &&Between| match crossing {

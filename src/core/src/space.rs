@@ -76,7 +76,7 @@ impl Cell {
             && self.ppn.contains(ppn)
     }
 
-    /// The most ranks on which its choice was measured, by what is told of that; at the least the fewest that it has.
+    /// The most ranks on which its choice was measured, by a model's note; at the least the fewest that it has.
     pub fn measured_ranks(&self, told: u32) -> u64 {
         u64::from(told).max(self.nodes.lo.saturating_mul(self.ppn.lo))
     }
@@ -109,6 +109,21 @@ pub struct Block {
     pub ppn: Vec<Option<u64>>,
     /// Names of variants that are never drawn in these cells.
     pub exclude: Vec<String>,
+}
+
+impl Block {
+    /// Whether a call may be in both the box and a cell.
+    pub fn overlaps(&self, cell: &Cell) -> bool {
+        let touches = |bounds: &[Option<u64>], range: Range| {
+            let lo = bounds.first().copied().flatten().unwrap_or(0);
+            let hi = bounds.last().copied().flatten();
+            Range { lo, hi }.overlaps(range)
+        };
+        self.collective == cell.collective
+            && touches(&self.bytes, cell.bytes)
+            && touches(&self.nodes, cell.nodes)
+            && touches(&self.ppn, cell.ppn)
+    }
 }
 
 /// A tuning space: boxes that cover every call exactly once.

@@ -1,5 +1,5 @@
 //! `colltune-lab telemetry`: what the mini-app's telemetry says about waiting, critical paths, slow hosts, noise and
-//! messages.
+//! messages, and what messages of any program say that `colltune run --messages` recorded.
 //!
 //! ```text
 //! $ mpirun -n 8 target/openmpi/colltune-amr --deck sedov-512 --num_tsteps 40 \
@@ -17,6 +17,7 @@ use colltune_core::record::Manner;
 use colltune_db::Database;
 use colltune_db::job::TimedCall;
 use colltune_telemetry::health::lateness::{Arrivals, Lateness, SYNCHRONISING, Stay};
+use colltune_telemetry::messages::MessageRecording;
 use colltune_telemetry::summary::Summary;
 use colltune_telemetry::{Folder, health, matrix, noise, path, summary};
 use colltune_timeline::{TimelineError, calls};
@@ -32,6 +33,15 @@ use colltune_output::{print, save};
 pub fn run(args: &Args) -> anyhow::Result<()> {
     match &args.question {
         Question::Summary(asked) => {
+            if let Some(recording) = MessageRecording::open(&asked.data.folder)? {
+                if asked.svg.is_some() {
+                    return Err(usage(
+                        "draw a summary of messages: --svg draws a `telemetry matrix` of them",
+                    ));
+                }
+                let found = recording.summary();
+                return asked.data.tell(&found, &found.warnings, || found.text());
+            }
             let found = summary::summary(&asked.data.open()?)?;
             if let Some(file) = &asked.svg {
                 save(file, &shares(&found)?)?;
@@ -60,7 +70,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             asked.tell(&found, &found.warnings, || found.text())
         }
         Question::Matrix(asked) => {
-            let found = matrix::matrix(&asked.data.open()?, asked.kind, asked.step)?;
+            let found = match MessageRecording::open(&asked.data.folder)? {
+                Some(_) if asked.step.is_some() || asked.kind != matrix::Freight::All => {
+                    return Err(usage(
+                        "count messages by --kind or --step: of a program that is not the mini-app neither is known",
+                    ));
+                }
+                Some(recording) => recording.matrix()?,
+                None => matrix::matrix(&asked.data.open()?, asked.kind, asked.step)?,
+            };
             if let Some(file) = &asked.svg {
                 save(file, &matrix::svg(&found))?;
             }
@@ -186,6 +204,7 @@ Examples:
   colltune-lab telemetry health --db ./hydra.db    hosts that come late to any program's recorded collectives
   colltune-lab telemetry noise t        whether the costs of blocks can be trusted
   colltune-lab telemetry matrix t --kind ghost --svg ghosts.svg --csv ghosts.csv    who gives how much to whom
+  colltune run --messages m -- mpirun -n 8 ./solver    any program: then `summary m` and `matrix m`, and nothing else
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub struct Args {
@@ -209,7 +228,7 @@ enum Question {
 
 #[derive(clap::Args, Debug)]
 struct Data {
-    /// The folder that --telemetry named
+    /// The folder that --telemetry named; for summary and matrix also one of `colltune run --messages`
     folder: PathBuf,
     /// Print all numbers as JSON instead
     #[arg(long)]

@@ -3,17 +3,17 @@
 //! ```text
 //! mpirun -n 4 apptainer exec solver.sif ./solver
 //! ```
-//! Apptainer and Singularity are told by variables what to bind and what the ranks' environment is, Podman, Docker and
-//! Enroot by options. Other ways into a container are left as they are, and the user is told what has to be bound. A
-//! shim that needs another C library than the image has would end every process there; behind `apptainer exec` that is
-//! tried before the program is started, and else said.
+//! Apptainer and Singularity read from variables what to bind and what the ranks' environment is, Podman, Docker and
+//! Enroot from options. Other ways into a container are left as they are, and a message names what has to be bound. A
+//! shim that needs another C library than the image has would end every process there; behind `apptainer exec` that
+//! is tried before the program is started, and else said.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use colltune_core::environment;
 
-use super::shim::Assignments;
+use super::shim::{self, Assignments};
 
 /// A container that a program is started in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum Runtime {
     Apptainer(&'static str),
     Podman,
     Enroot,
-    /// It is not told anything.
+    /// Any other, which is not changed.
     Other,
 }
 
@@ -96,7 +96,7 @@ pub fn find(program: &[OsString]) -> Option<Container> {
 }
 
 impl Container {
-    /// Whether the program's own words say where it is bound, so that nobody has to be told.
+    /// Whether the program's own words say where it is bound, so that the user need not bind it.
     pub fn binds(self) -> bool {
         self.runtime != Runtime::Other
     }
@@ -213,7 +213,7 @@ fn is_option(word: &OsString) -> bool {
     word.as_encoded_bytes().starts_with(b"-")
 }
 
-/// What the ranks open: the shim, the database, and the folders of what else they write.
+/// What the ranks open: what is preloaded here, the database, and the folders of what else they write.
 pub fn to_bind(variables: &Assignments) -> Vec<PathBuf> {
     let value = |name: &str| {
         let found = variables.iter().find(|(other, _)| other == name);
@@ -221,26 +221,31 @@ pub fn to_bind(variables: &Assignments) -> Vec<PathBuf> {
     };
     let log = value(environment::LOG).and_then(|text| text.to_str()?.strip_prefix("calls:"));
     let summary = value(environment::SUMMARY).and_then(|file| Path::new(file).parent());
-    let mut paths: Vec<PathBuf> = [
-        value("LD_PRELOAD").map(|preload| PathBuf::from(shim_of(preload))),
+    let messages = value(environment::MESSAGES).and_then(|text| text.to_str()?.split_once(':'));
+    let preload = value("LD_PRELOAD").map(OsStr::to_string_lossy);
+    let preload = preload.unwrap_or_default();
+    let preloaded = preload.split(':').filter(|file| shim::is_preloaded(file));
+    let others = [
         value(environment::DB).map(PathBuf::from),
         value(environment::FLIGHT).map(PathBuf::from),
         log.map(PathBuf::from),
         summary.map(Path::to_owned),
-    ]
-    .into_iter()
-    .flatten()
-    .filter(|path| path.is_absolute())
-    .collect();
+        messages.map(|(_, folder)| PathBuf::from(folder)),
+    ];
+    let mut paths: Vec<PathBuf> = preloaded
+        .map(PathBuf::from)
+        .chain(others.into_iter().flatten())
+        .filter(|path| path.is_absolute())
+        .collect();
     paths.dedup();
     paths
 }
 
-/// The shim among what is preloaded.
+/// The first of ours among what is preloaded.
 fn shim_of(preload: &OsStr) -> String {
     let text = preload.to_string_lossy();
-    let is_shim = |file: &&str| Path::new(file).file_name() == Some(OsStr::new(super::shim::FILE));
-    text.split(':').find(is_shim).unwrap_or_default().to_owned()
+    let mut ours = text.split(':').filter(|file| shim::is_preloaded(file));
+    ours.next().unwrap_or_default().to_owned()
 }
 
 /// `PATH:PATH`: it is in the container where it is outside.

@@ -7,6 +7,8 @@ use colltune_core::levers::asked::ARMS_MAX;
 use colltune_core::levers::{Arms, LEVERS_MAX, escaped, split};
 use colltune_core::roster::hash_bytes;
 
+/// What stands for variables of the MPI library, see [`crate::nonblocking`].
+const NONBLOCKING: &str = "nonblocking";
 const NAME_BYTES_MAX: usize = 64;
 const ARM_BYTES_MAX: usize = 256;
 
@@ -19,10 +21,16 @@ pub struct Lever {
 }
 
 impl Lever {
-    /// Reads `NAME=ARM,ARM,...`.
+    /// Reads `NAME=ARM,ARM,...`, or the word that stands for variables of the library.
     ///
     /// Errors: a sentence with the remedy, for whoever typed it.
     pub fn parse(text: &str) -> Result<Lever, String> {
+        if text == NONBLOCKING {
+            return Ok(Lever {
+                name: text.to_owned(),
+                arms: Vec::new(),
+            });
+        }
         let Some((name, arms)) = text.split_once('=') else {
             return Err("it is written NAME=ARM,ARM,..., as in block=32,64,128".to_owned());
         };
@@ -60,6 +68,11 @@ impl Lever {
         })
     }
 
+    /// Whether it stands for others, see [`crate::nonblocking`].
+    pub fn is_preset(&self) -> bool {
+        self.arms.is_empty()
+    }
+
     /// What stands for its arm on a line.
     fn place(&self) -> String {
         format!("{{{}}}", self.name)
@@ -69,6 +82,12 @@ impl Lever {
     pub fn spelt((name, arm): (&String, &String)) -> String {
         format!("{name}={}", escaped(arm, ','))
     }
+}
+
+/// Whether a lever of this name is a variable of a library, and belongs into the environment and not on the line.
+pub fn is_variable(name: &str) -> bool {
+    let prefixes = ["OMPI_MCA_", "MPIR_CVAR_", "I_MPI_"];
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// What is wrong with levers for a line: a sentence with the remedy.
@@ -88,7 +107,7 @@ pub fn check(levers: &[Lever], line: &[OsString]) -> Result<(), String> {
         }
         let mark = lever.place();
         let holds = |word: &OsString| find(word.as_bytes(), mark.as_bytes()).is_some();
-        if !line.iter().any(holds) {
+        if !lever.is_preset() && !is_variable(name) && !line.iter().any(holds) {
             return Err(format!(
                 "the line has no {mark}, so --lever {name} would change nothing; write {mark} where its arm belongs"
             ));

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout)]
 
-// As the build of the shim has it, which is in a workspace of its own.
+// As the build of the shim has it, which is another workspace.
 #[path = "../../../shim/stamp.rs"]
 mod stamp;
 
@@ -18,6 +18,8 @@ mod options;
 pub mod line;
 
 pub mod levers;
+
+pub mod nonblocking;
 
 mod elf;
 

@@ -18,7 +18,7 @@ use super::shim;
 pub use super::shim::Assignments;
 
 /// The value of LD_PRELOAD: the shim, behind what `given` has before it, then what the user preloads, so that tools
-/// which call `PMPI_` themselves stand behind the shim; only runtimes of sanitizers, which have to be first, stand
+/// which call `PMPI_` themselves stand behind the shim. Only runtimes of sanitizers, which have to be first, stand
 /// before it. Another shim in `users` is left out.
 pub fn preload(given: &OsStr, users: Option<&OsStr>) -> OsString {
     let (given, users) = (
@@ -27,8 +27,7 @@ pub fn preload(given: &OsStr, users: Option<&OsStr>) -> OsString {
     );
     let given: Vec<&str> = given.split(':').collect();
     let kept = |library: &&str| {
-        let shim = Path::new(library).file_name() == Some(OsStr::new(shim::FILE));
-        !library.is_empty() && !shim && !given.contains(library)
+        !library.is_empty() && !shim::is_preloaded(library) && !given.contains(library)
     };
     let users = users.split([':', ' ']).filter(kept);
     let (first, rest): (Vec<&str>, Vec<&str>) = users.partition(|name| is_sanitizer(name));

@@ -1,4 +1,4 @@
-//! What a library is told before a job begins, where it cannot be told anything later: Intel MPI.
+//! Algorithms that are set before a job begins, for a library that cannot be steered later: Intel MPI.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -12,7 +12,7 @@ use colltune_core::library::{Library, Product};
 use colltune_core::preset::{self, Choice, Preset};
 use colltune_core::request::{Forced, Mode};
 use colltune_core::settings::{Reproducible, Settings};
-use colltune_core::space::Range;
+use colltune_core::space::{Range, Space};
 use colltune_core::variant::Family;
 use colltune_db::{Database, Generation, generation};
 use colltune_files::{MODEL_BYTES_MAX, read_text};
@@ -29,7 +29,7 @@ pub struct Asked<'a> {
     pub forced: &'a [Forced],
 }
 
-/// The variables that tell `library` its algorithms, and the shim what was told; none for libraries that
+/// The variables that set the algorithms of `library`, and those that name them to the shim; none for libraries that
 /// are steered during the job.
 ///
 /// Errors: a database or generation that cannot be read.
@@ -69,7 +69,7 @@ fn drawn(library: Library, asked: &Asked, line: &Line) -> anyhow::Result<Vec<Pre
     // With a seed of the database's all jobs would draw alike: only one that is meant for this job counts.
     settings.seed = None;
     for (name, value) in std::env::vars_os() {
-        // What is not Unicode is no variable of ours.
+        // Our variables are Unicode.
         let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
             continue;
         };
@@ -86,7 +86,16 @@ fn drawn(library: Library, asked: &Asked, line: &Line) -> anyhow::Result<Vec<Pre
             Choice::Drawn(seed, n_ranks)
         }
     };
-    let model = Generation::load(&db, key(&db, library)?)?.model;
+    let key = key(&db, library, settings.reproducible)?;
+    let mut model = Generation::load(&db, key)?.model;
+    // One algorithm holds for many cells: what a box excludes is left out for its whole collective.
+    let mut excluding = settings.clone();
+    for block in &mut excluding.space.blocks {
+        let exclude = std::mem::take(&mut block.exclude);
+        *block = Space::default_block(block.collective);
+        block.exclude = exclude;
+    }
+    model.leave_out_excluded(&excluding);
     let wanted = |collective| may_round(&settings, collective);
     let presets = preset::draw(&model, library, choice, wanted);
     if choice == Choice::Best(None)
@@ -105,16 +114,16 @@ fn ranks_of_slurm() -> Option<u64> {
     std::env::var("SLURM_NTASKS").ok()?.parse().ok()
 }
 
-/// Whose data the job's are, by the environment that it inherits; where nothing was learned there, what was where the
-/// library was told nothing, as the job itself takes it.
-fn key(db: &Database, library: Library) -> anyhow::Result<DataKey> {
+/// The key of the job's data, by the environment that it inherits. Where nothing was learned there, it is the key
+/// without user settings of algorithms, as the job itself takes it.
+fn key(db: &Database, library: Library, order: Reproducible) -> anyhow::Result<DataKey> {
     let all = std::env::vars_os();
     let environment: Vec<_> = all
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
     let content = |file: &str| read_text(Path::new(file), MODEL_BYTES_MAX).ok();
     let told_by = told::settings(&environment, library);
-    let key = DataKey::of_job(&environment, library, &told_by, content);
+    let key = DataKey::of_job(&environment, library, &told_by, content).of_order(order);
     match generation::current(db, &key)? {
         0 => Ok(key.untold()),
         _ => Ok(key),
@@ -123,7 +132,11 @@ fn key(db: &Database, library: Library) -> anyhow::Result<DataKey> {
 
 /// Whether the algorithm of a collective may change what it computes.
 fn may_round(settings: &Settings, collective: Collective) -> bool {
-    settings.reproducible != Reproducible::Strict || !collective.is_reduction()
+    let keeps_bits = matches!(
+        settings.reproducible,
+        Reproducible::Strict | Reproducible::Fixed
+    );
+    !keeps_bits || !collective.is_reduction()
 }
 
 fn any_seed() -> u64 {
@@ -140,7 +153,7 @@ fn forced(library: Library, forced: &Forced) -> Option<Preset> {
     })
 }
 
-/// Whether the user told the library something about this collective, in the environment or on the line.
+/// Whether the user set an algorithm of this collective, in the environment or on the line.
 fn users_own(collective: Collective, line: &Line) -> bool {
     let name = preset::variable(collective);
     let on_line = |word: &OsStr| {

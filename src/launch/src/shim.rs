@@ -14,6 +14,8 @@ pub type Assignments = Vec<(String, OsString)>;
 
 /// The file that is preloaded.
 pub const FILE: &str = "libcolltune.so";
+/// The file that records point-to-point messages; it lies beside the shim.
+pub const MESSAGES: &str = "libcolltune_messages.so";
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ShimError {
@@ -26,6 +28,8 @@ pub enum ShimError {
         "use COLLTUNE_LIB={0}: it is neither libcolltune.so nor a folder that holds openmpi/ or mpich/ with it"
     )]
     Variable(String),
+    #[error("record messages: there is no {0}; `make build` builds it beside the shim")]
+    NoMessages(String),
     #[error("preload {0}: the loader cannot take a path with blanks or colons")]
     Path(String),
 }
@@ -44,6 +48,23 @@ pub fn file(abi: Abi) -> Result<PathBuf, ShimError> {
         std::env::var_os(environment::LIB).map(PathBuf::from),
         folder,
     )
+}
+
+/// The file that records point-to-point messages of programs for `abi`.
+pub fn messages(abi: Abi) -> Result<PathBuf, ShimError> {
+    let path = file(abi)?.with_file_name(MESSAGES);
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(ShimError::NoMessages(path.display().to_string())),
+    }
+}
+
+/// Whether a path is one of a library that is preloaded here.
+pub fn is_preloaded(path: &str) -> bool {
+    let name = Path::new(path).file_name();
+    [FILE, MESSAGES]
+        .iter()
+        .any(|file| name == Some(file.as_ref()))
 }
 
 /// The `N` of the newest `GLIBC_2.N` that a file asks the C library for.

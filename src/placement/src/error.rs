@@ -50,15 +50,15 @@ pub enum PlacementError {
         value: f64,
         reason: &'static str,
     },
-    #[error("find policy \"{name}\"; the policies are {allowed}")]
+    #[error("use policy \"{name}\": the policies are {allowed}")]
     UnknownPolicy { name: String, allowed: String },
-    #[error("find curve \"{0}\"; the curves are morton, hilbert")]
+    #[error("use curve \"{0}\": the curves are morton, hilbert")]
     UnknownCurve(String),
     #[error(
-        "find trigger \"{0}\"; they are never, every:STEPS, mesh-change, imbalance:SHARE, break-even"
+        "use trigger \"{0}\": triggers are never, every:STEPS, mesh-change, imbalance:SHARE, break-even"
     )]
     UnknownTrigger(String),
-    #[error("find distribution \"{0}\"; they are exponential, gaussian, power-law")]
+    #[error("use distribution \"{0}\": distributions are exponential, gaussian, power-law")]
     UnknownDistribution(String),
     #[error("read \"{argument}\" of policy {policy}: {allowed}")]
     PolicyArgument {

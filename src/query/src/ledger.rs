@@ -45,7 +45,8 @@ const RUNS: &[Field<JobSummary>] = &[
     }),
     Field("estimated_gain", REAL, |run| run.estimated_gain.into()),
     Field("refused_calls", INTEGER, |run| {
-        whole(run.refused.iter().map(|one| one.calls).sum())
+        let meant = run.refused.iter().filter(|one| one.was_meant());
+        whole(meant.fold(0, |sum: u64, one| sum.saturating_add(one.calls)))
     }),
     Field("shares_processors", INTEGER, |run| {
         whole(u64::from(run.shares_processors))

@@ -21,8 +21,6 @@ mod database;
 
 mod telemetry;
 
-mod files;
-
 mod functions;
 
 mod error;
@@ -57,11 +55,10 @@ pub fn open(db: Option<&Path>, folders: &[PathBuf]) -> Result<Engine, QueryError
     let mut tables = asked.as_ref().map_or_else(Vec::new, database::tables);
     // A file may have any name; what a database has comes first.
     for table in telemetry::tables(&folders) {
-        if table.name != "files" && tables.iter().all(|other| other.name != table.name) {
+        if tables.iter().all(|other| other.name != table.name) {
             tables.push(table);
         }
     }
-    tables.push(files::table(asked.as_ref(), &folders));
     let engine = Engine::new(tables);
     for folder in folders.iter().filter(|folder| folder.is_empty()) {
         engine.warnings.borrow_mut().push(format!(

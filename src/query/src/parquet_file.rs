@@ -9,7 +9,6 @@ use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::FileMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::schema::types::ColumnDescriptor;
@@ -37,22 +36,15 @@ impl ParquetFile {
         }
     }
 
-    pub fn metadata(&self) -> &FileMetaData {
-        self.0.metadata().file_metadata()
-    }
-
-    pub fn n_row_groups(&self) -> usize {
-        self.0.num_row_groups()
-    }
-
     /// The columns that a table can have, with their places in the file.
     pub fn columns(&self) -> impl Iterator<Item = (usize, &str, Holds)> {
-        let columns = self.metadata().schema_descr().columns().iter().enumerate();
+        let metadata = self.0.metadata().file_metadata();
+        let columns = metadata.schema_descr().columns().iter().enumerate();
         columns.filter_map(|(place, column)| Some((place, column.name(), holds(column)?)))
     }
 }
 
-/// `None` for what is no plain value.
+/// `None` unless it is a plain value.
 fn holds(column: &ColumnDescriptor) -> Option<Holds> {
     let is_plain = column.path().parts().len() == 1
         && column.max_rep_level() == 0
@@ -97,7 +89,7 @@ impl Rows for FilePart {
     fn read(&self, wanted: &[&str], put: &mut Put<'_>) -> Result<(), Trouble> {
         let file = ParquetFile::open(&self.path).map_err(Trouble::Unreadable)?;
         whatever_it_holds(&self.path, || {
-            for group in 0..file.n_row_groups() {
+            for group in 0..file.0.num_row_groups() {
                 self.read_group(&file, &*file.0.get_row_group(group)?, wanted, put)?;
             }
             Ok(())

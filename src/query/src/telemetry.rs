@@ -97,7 +97,7 @@ pub fn tables(folders: &[Folder]) -> Vec<Table> {
 }
 
 /// All files, each with the folder and table that it belongs to.
-pub fn files(folders: &[Folder]) -> Vec<(String, String, PathBuf)> {
+fn files(folders: &[Folder]) -> Vec<(String, String, PathBuf)> {
     let mut all = Vec::new();
     for folder in folders {
         for (table, paths) in &folder.files {

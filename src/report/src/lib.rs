@@ -2,8 +2,7 @@
 //!
 //! Modules stand in the order of the data: what is asked ([`question`]), what the database answers ([`report`], put
 //! together by `read` from one module for each part of the page), and the [`page`] that shows it. Nothing is decided
-//! here, and nothing in the database is changed. The figures are those of Hunold and Steiner, PMBS 2022. The page of
-//! [`evidence`] has the same style: published figures beside ours.
+//! here, and nothing in the database is changed. The figures are those of Hunold and Steiner, PMBS 2022.
 #![forbid(unsafe_code)]
 
 pub mod question;
@@ -24,12 +23,10 @@ pub mod levers;
 
 pub mod report;
 
-pub mod evidence;
-
 mod read;
 
 pub mod page;
 
-pub use question::{Holdout, Question, Shape};
+pub use question::{Question, Shape};
 pub use read::{cells_at_rest, read};
 pub use report::{Report, ReportError};

@@ -25,8 +25,6 @@ mod whole_runs;
 
 mod levers;
 
-pub mod evidence;
-
 use maud::{DOCTYPE, Markup, html};
 
 use crate::report::Report;

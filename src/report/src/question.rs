@@ -17,11 +17,12 @@ pub struct Question {
     pub bytes: Vec<u64>,
     /// Runs with this label.
     pub label: Option<String>,
-    pub holdout: Option<Holdout>,
+    /// The layout whose data are kept from a learner, to see what it says of them.
+    pub holdout: Option<Shape>,
 }
 
 /// A layout: so many nodes with so many ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub nodes: u32,
     pub ppn: u32,
@@ -40,28 +41,6 @@ impl FromStr for Shape {
             })
         });
         shape.ok_or_else(|| "allowed: nodes x ranks on each, as in 4x2".to_owned())
-    }
-}
-
-/// Which data are kept from a learner, to see what it says of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holdout {
-    Shape(Shape),
-    /// Each layout in its turn.
-    EachShape,
-}
-
-impl FromStr for Holdout {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Holdout, String> {
-        match text {
-            "each" => Ok(Holdout::EachShape),
-            shape => shape
-                .parse()
-                .map(Holdout::Shape)
-                .map_err(|allowed| format!("{allowed}, or each")),
-        }
     }
 }
 
@@ -84,7 +63,6 @@ mod tests {
     #[test]
     fn shapes_are_nodes_by_ranks_and_nothing_else() {
         assert_eq!("4x2".parse(), Ok(Shape { nodes: 4, ppn: 2 }));
-        assert_eq!("each".parse(), Ok(Holdout::EachShape));
         for wrong in ["", "4", "0x2", "4x", "4x2x1", "axb"] {
             assert!(wrong.parse::<Shape>().is_err(), "{wrong}");
         }

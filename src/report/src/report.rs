@@ -12,7 +12,7 @@ pub use crate::cells::{Cells, Opened, Settings};
 pub use crate::head::{Exploring, Head, RunsByMode};
 pub use crate::history::{GenerationMark, Histories, History, Line};
 pub use crate::programs::{Part, Program, ProgramCell, Ran};
-pub use crate::unseen::{Distribution, LeftOut, Panel, Unseen};
+pub use crate::unseen::{Distribution, Panel, Unseen};
 pub use crate::whole_runs::{Clock, Gained, Kind, RunBox, RunPanel, WholeRuns};
 
 /// The contents of `report --json`. Times are seconds, or nanoseconds where the name says so.

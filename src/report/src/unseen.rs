@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::cells::expected;
 use crate::history::Point;
-use crate::question::{Holdout, Question, Shape};
+use crate::question::{Question, Shape};
 
 use panel::Foretold;
 pub use panel::{Distribution, Panel};
@@ -40,19 +40,8 @@ pub struct Unseen {
     pub cells: usize,
     /// Of those the ones in which the choice was within 5 % of the best, by what is known now.
     pub right: usize,
-    /// Layout by layout, where each was held out.
-    pub left_out: Vec<LeftOut>,
     pub records_left_out: u64,
     pub held_out: bool,
-}
-
-/// One layout that was kept from the learner.
-#[derive(Clone, Debug, Serialize)]
-pub struct LeftOut {
-    pub nodes: u32,
-    pub ppn: u32,
-    pub cells: usize,
-    pub right: usize,
 }
 
 /// What the module reads from.
@@ -73,14 +62,13 @@ pub fn unseen(
 ) -> Unseen {
     match sources.question.holdout {
         None => back_test(sources, predicted, warnings),
-        Some(Holdout::Shape(shape)) => match held_out(sources, shape, warnings) {
+        Some(shape) => match held_out(sources, shape, warnings) {
             Some(said) => Unseen {
                 held_out: true,
                 ..judged(sources, said, Some(shape), warnings)
             },
             None => Unseen::default(),
         },
-        Some(Holdout::EachShape) => each_left_out(sources, warnings),
     }
 }
 
@@ -154,41 +142,6 @@ fn held_out(sources: &Sources, shape: Shape, warnings: &mut Vec<String>) -> Opti
         })
         .collect(),
     )
-}
-
-fn each_left_out(sources: &Sources, warnings: &mut Vec<String>) -> Unseen {
-    let shapes: BTreeSet<Shape> = sources
-        .said
-        .evidence
-        .iter()
-        .map(|row| Shape {
-            nodes: row.shape.nodes,
-            ppn: row.shape.ppn,
-        })
-        .collect();
-    let mut found = Unseen {
-        held_out: true,
-        ..Unseen::default()
-    };
-    for shape in shapes {
-        let Some(said) = held_out(sources, shape, warnings) else {
-            break;
-        };
-        let right = said
-            .iter()
-            .filter(|one| is_right(sources.generation, one))
-            .count();
-        found.cells += said.len();
-        found.right += right;
-        let Shape { nodes, ppn } = shape;
-        found.left_out.push(LeftOut {
-            nodes,
-            ppn,
-            cells: said.len(),
-            right,
-        });
-    }
-    found
 }
 
 /// Whether a choice is within 5 % of the best, by what is known now.

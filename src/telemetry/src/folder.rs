@@ -66,7 +66,8 @@ impl Folder {
             return Err(FolderError::Missing {
                 folder: path.to_owned(),
                 table: "windows",
-                hint: "there is no telemetry; record some with `colltune-amr --telemetry FOLDER`",
+                hint: "there is no telemetry; record some with `colltune-amr --telemetry FOLDER`, or messages of any \
+                       program with `colltune run --messages FOLDER`, whose ranks write in MPI_Finalize",
             });
         }
         Ok(Folder {
@@ -268,7 +269,7 @@ const RANKS_MOST: i64 = 1 << 24;
 fn possible(name: &str) -> Range<i64> {
     match name {
         "rank" | "partner" => 0..RANKS_MOST,
-        // Nobody.
+        // -1 stands for no rank.
         "last_from" => -1..RANKS_MOST,
         // Numbers of blocks use all bits.
         "block" => i64::MIN..i64::MAX,

@@ -49,7 +49,7 @@ impl Freight {
     }
 }
 
-/// Rank `from` gives rank `to`, in a step on the average.
+/// Rank `from` gives rank `to`, in a step on the average, or in the whole job.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cell {
     pub from: u32,
@@ -61,7 +61,8 @@ pub struct Cell {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Matrix {
     pub kind: Freight,
-    pub steps: [u64; 2],
+    /// The first and the last step; `None` for the whole job, of whose steps nothing is known.
+    pub steps: Option<[u64; 2]>,
     pub n_ranks: u32,
     pub cells: Vec<Cell>,
     pub messages_per_rank: f64,
@@ -100,6 +101,16 @@ fn of_folder(folder: &Folder, kind: Freight, step: Option<u64>) -> Result<Matrix
     }
     matrix.warnings = folder.warnings();
     Ok(matrix)
+}
+
+/// Sums up rows of a job that is not known by steps, with so many ranks.
+pub(crate) fn of_whole_job(partners: &[Partner], n_ranks: u32) -> Matrix {
+    let ranks = (0..n_ranks).map(|rank| (rank, 0)).collect();
+    Matrix {
+        steps: None,
+        between_nodes: None,
+        ..of_rows(partners, &ranks, Freight::All, None)
+    }
 }
 
 fn of_rows(
@@ -158,7 +169,7 @@ fn of_rows(
     let known = !node_of.is_empty();
     Matrix {
         kind,
-        steps: step.map_or([first, last], |step| [step, step]),
+        steps: Some(step.map_or([first, last], |step| [step, step])),
         n_ranks,
         messages_per_rank: messages / f64::from(n_ranks.max(1)),
         bytes_per_message: bytes / messages.max(1e-9),
@@ -176,7 +187,8 @@ fn of_rows(
 impl Matrix {
     /// A line for each pair.
     pub fn csv(&self) -> String {
-        let mut text = String::from("from,to,messages_per_step,bytes_per_step\n");
+        let per = self.steps.map_or("", |_| "_per_step");
+        let mut text = format!("from,to,messages{per},bytes{per}\n");
         for cell in &self.cells {
             text += &format!(
                 "{},{},{:.3},{:.1}\n",
@@ -188,14 +200,16 @@ impl Matrix {
 
     pub fn text(&self) -> String {
         let mut text = format!(
-            "steps {} to {}: {} ranks with {:.1} partners each ({} at most); {:.1} messages a rank and step of {:.0} bytes\n\
+            "{}{} ranks with {:.1} partners each ({} at most); {:.1} messages a rank{} of {:.0} bytes\n\
              {} of the bytes go to the next rank by number, {} at most 8 away",
-            self.steps[0],
-            self.steps[1],
+            self.steps.map_or(String::new(), |[first, last]| format!(
+                "steps {first} to {last}: "
+            )),
             self.n_ranks,
             self.partners_mean,
             self.partners_max,
             self.messages_per_rank,
+            self.steps.map_or("", |_| " and step"),
             self.bytes_per_message,
             percent(self.to_next),
             percent(self.to_near)
@@ -214,7 +228,10 @@ impl Matrix {
         });
         text += "\n\n";
         text += &table(
-            &["heaviest", "messages a step", "bytes a step"],
+            &match self.steps {
+                Some(_) => ["heaviest", "messages a step", "bytes a step"],
+                None => ["heaviest", "messages", "bytes"],
+            },
             &rows.collect::<Vec<_>>(),
         );
         text
@@ -247,7 +264,10 @@ mod tests {
         let nodes = BTreeMap::from([(0, 0), (1, 0), (9, 1)]);
         let all = of_rows(&rows, &nodes, Freight::All, None);
         assert_eq!(all.cells[0].bytes, 150.0, "over ten steps");
-        assert_eq!((all.n_ranks, all.partners_max, all.steps), (10, 2, [1, 10]));
+        assert_eq!(
+            (all.n_ranks, all.partners_max, all.steps),
+            (10, 2, Some([1, 10]))
+        );
         let between = all.between_nodes.expect("known");
         assert!((between - 100.0 / 1600.0).abs() < 1e-12);
         assert!((all.to_next - 1500.0 / 1600.0).abs() < 1e-12);

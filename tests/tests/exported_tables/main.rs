@@ -13,7 +13,6 @@ use colltune_core::variant::DEFAULT;
 use colltune_tests::{Fingerprint, Job, Mpi, colltune, fingerprints, folder, job, runs_long};
 
 mod database;
-mod schema;
 mod winners;
 
 use Collective::Allreduce;
@@ -106,8 +105,8 @@ fn sums(job: Job, variables: &[(String, String)]) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// The library's own choice over several nodes runs allreduces among one rank of each: what is told about
-/// communicators of one node is not told about these.
+/// The library's own choice over several nodes runs allreduces among one rank of each: rules for communicators of one
+/// node do not apply to these.
 #[test]
 fn mpich_5_keeps_its_own_choice_in_the_parts_of_a_communicator() {
     let Some(mpi) = Mpi::Mpich5.installed() else {

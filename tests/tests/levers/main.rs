@@ -2,6 +2,8 @@
 
 mod asked;
 
+mod nonblocking;
+
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -10,18 +12,24 @@ use serde_json::Value;
 
 struct Line {
     mpi: Mpi,
+    program: &'static str,
     scratch: tempfile::TempDir,
 }
 
 impl Line {
     /// With the file to which its jobs add their arms; `None` where there is no Open MPI.
     fn new() -> Option<(Line, String)> {
-        let line = Line {
-            mpi: Mpi::OpenMpi.installed()?,
-            scratch: folder(),
-        };
+        let line = Line::of(Mpi::OpenMpi.installed()?, "paused");
         let log = line.path("log").display().to_string();
         Some((line, log))
+    }
+
+    fn of(mpi: Mpi, program: &'static str) -> Line {
+        Line {
+            mpi,
+            program,
+            scratch: folder(),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -29,6 +37,10 @@ impl Line {
     }
 
     fn run(&self, options: &[&str], last: &[&str]) -> Output {
+        self.run_with(&[], options, last)
+    }
+
+    fn run_with(&self, variables: &[(&str, &str)], options: &[&str], last: &[&str]) -> Output {
         let mut command = Command::new("timeout");
         command.args(["-k", "5", "300"]).arg(colltune());
         command.arg(options[0]).arg("--db").arg(self.path("db"));
@@ -39,13 +51,16 @@ impl Line {
         if self.mpi.is_openmpi() {
             command.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
         }
-        command.args(["-n", "2"]).arg(program(self.mpi, "paused"));
+        command
+            .args(["-n", "2"])
+            .arg(program(self.mpi, self.program));
         command.args(last);
         command
             .env("COLLTUNE_LIB", target_folder())
             .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
             .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
             .envs(self.mpi.variables())
+            .envs(variables.iter().copied())
             .stdin(Stdio::null());
         command.output().expect("timeout starts")
     }

@@ -112,7 +112,7 @@ pub(super) fn readable(entries: Vec<Entry>, warnings: &mut Vec<String>) -> Vec<J
     runs
 }
 
-/// A path whose last name somebody else chose, on one line.
+/// A path whose last name another user chose, on one line.
 pub(super) fn shown(path: &Path) -> impl std::fmt::Display {
     let path = path.to_string_lossy();
     path.escape_debug().to_string()
@@ -120,8 +120,8 @@ pub(super) fn shown(path: &Path) -> impl std::fmt::Display {
 
 /// What a job said last.
 ///
-/// Errors: a sentence about what is no account, one of another version, or another name of some file; or why it is not
-/// believed.
+/// Errors: a sentence about an invalid account, one of another version, or another name of some file; or why it is
+/// not believed.
 fn read(found: Found, job: &str, owners: &Owners) -> Result<JobSummary, Problem> {
     let owner = found.metadata.uid();
     let run = last(found).map_err(Problem::Unreadable)?;
@@ -158,10 +158,11 @@ pub(super) fn parse(line: &str) -> Result<JobSummary, String> {
     }
     let damaged = |error: serde_json::Error| format!("it is cut off or damaged: {error}");
     let Version { schema } = serde_json::from_str(line).map_err(damaged)?;
-    if schema != JobSummary::SCHEMA {
-        let known = JobSummary::SCHEMA;
+    let known = JobSummary::SCHEMA;
+    // Files of version 1 lack what may be missing.
+    if !(1..=known).contains(&schema) {
         return Err(format!(
-            "it has version {schema}, this colltune reads {known}"
+            "it has version {schema}, this colltune reads up to {known}"
         ));
     }
     serde_json::from_str(line).map_err(damaged)

@@ -136,7 +136,7 @@ fn what_cannot_be_read_of_the_ledger_is_named_and_the_rest_is_there() {
     let says = [
         ("empty.run", "nothing stands in it"),
         ("half.run", "cut off"),
-        ("later.run", "version 7, this colltune reads 1"),
+        ("later.run", "version 7, this colltune reads up to 2"),
     ];
     assert_eq!(warnings.len(), says.len(), "{warnings:?}");
     for (warning, (name, problem)) in warnings.iter().zip(says) {

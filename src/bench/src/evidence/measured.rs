@@ -1,12 +1,13 @@
-//! What `colltune-bench ompicolltune` measured, as a study of the page.
+//! What `colltune-bench ompicolltune` measured, as a study of the evidence.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::Context;
-use colltune_report::evidence::{Findings, Judged, Reproduction};
 use serde::Deserialize;
+
+use super::found::{Findings, Judged, Reproduction};
 
 pub const PAPER: &str = "Hunold and Steiner, PMBS 2022";
 
@@ -73,12 +74,11 @@ fn read_if_there(file: &Path) -> anyhow::Result<Option<Measured>> {
     read.map(Some).with_context(anew)
 }
 
-/// What the page says of a file that another version of colltune wrote; nothing of one that this version did.
+/// What is said of a file that another version of colltune wrote; nothing of one that this version did.
 pub(super) fn of_another_version(file: &Path, version: &str) -> Option<String> {
     let own = env!("CARGO_PKG_VERSION");
     let file = file.display();
-    (version != own)
-        .then(|| format!("{file} was written by colltune {version}, and this page by {own}"))
+    (version != own).then(|| format!("{file} was written by colltune {version}, and this by {own}"))
 }
 
 fn findings(measured: Measured, file: &Path) -> Findings {
@@ -88,7 +88,6 @@ fn findings(measured: Measured, file: &Path) -> Findings {
         source: format!("{}; {}", measured.about, size(&measured.command)),
         rows: measured.findings.into_iter().map(judged).collect(),
         assumptions: measured.notes.into_iter().chain(older).collect(),
-        pictures: Vec::new(),
     }
 }
 

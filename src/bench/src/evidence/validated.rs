@@ -1,14 +1,14 @@
-//! What `colltune-bench validate` found, a study of the page for each of its rows.
+//! What `colltune-bench validate` found, a study of the evidence for each of its rows.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use colltune_report::evidence::{Findings, Judged, Reproduction};
 use colltune_statistics::median;
 use serde::Deserialize;
 
+use super::found::{Findings, Judged, Reproduction};
 use super::measured::of_another_version;
 use crate::validate::{FILE, SCHEMA};
 use colltune_output::failure::usage;
@@ -162,7 +162,6 @@ fn findings(validated: &Validated, is_first: bool, file: &Path) -> Findings {
         rows: runs.chain(claims).collect(),
         source: format!("{}; machine: {}", validated.place, validated.source),
         assumptions,
-        pictures: Vec::new(),
     }
 }
 

@@ -88,7 +88,7 @@ pub fn into(
     };
     if calibration.inside.is_none() && calibration.between.is_none() {
         bail!(
-            "measure messages with one rank: start two or more, on two nodes with two ranks each if there are"
+            "measure messages with one rank: start two or more, best two nodes with two ranks each"
         );
     }
     let library: Library = calibration
@@ -126,7 +126,7 @@ const OUT_OF_BUDGET: u8 = 3;
 
 fn out_of_budget() -> anyhow::Error {
     anyhow::Error::new(Stopped {
-        message: "the budget ended amid the calibration. What it has found is kept; the same line goes on from here"
+        message: "the budget ended during the calibration. What it has found is kept for a day; run the same command again to continue"
             .to_owned(),
         code: OUT_OF_BUDGET,
     })
@@ -140,8 +140,8 @@ Examples:
       Everything up to the program's name of a line that starts a job, on two nodes with two ranks
       or more: one pair inside a node and one between nodes are measured, in a few seconds. What the
       simulator finds from that takes one to two minutes of a processor, with as many as there are.
-      Who interrupts it loses nothing: the same line goes on from there, within a day, on the same
-      host and with the same library.
+      After an interruption the same command continues, within a day, on the same host and with
+      the same library.
 
 Measured are latency, overhead, gap and time per byte of messages on both levels, the time per
 byte between nodes while all ranks send, how many bytes an idle link lets through at once, the
@@ -180,7 +180,7 @@ const JOB_TIME_MAX: Duration = Duration::from_secs(300);
 /// How often signals are looked for while variants are simulated.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The library of a line, by its launcher where nobody tells.
+/// The library of a line, by its launcher unless the user names it.
 fn library_of(line: &[OsString], told: Option<Abi>) -> anyhow::Result<Abi> {
     // Something may stand before it, as `chrt -r 1 mpirun`.
     let named = find_launcher(line).map(|place| &line[place]);

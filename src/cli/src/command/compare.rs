@@ -7,7 +7,7 @@
 //!                      min   median      max  in collectives
 //! without colltune  4.12 s   4.20 s   4.51 s   1.30 s (31 %)
 //! with colltune     3.80 s   3.88 s   4.01 s   0.98 s (25 %)
-//! With colltune the program is faster: time without over time with 1.082 (95 % interval 1.061 to 1.104).
+//! With colltune the program is faster: speed-up 1.082 (95 % confidence interval 1.061 to 1.104).
 //! ```
 
 use std::ffi::OsString;
@@ -153,11 +153,11 @@ Examples:
       What it costs this program to try variants and to record (or what that gains already). As in
       `run`, the ten jobs leave their records in the database.
 
-The ratio is the geometric mean over pairs of time without over time with; one wild pair in ten
-does not move it. Where its 95 % interval holds 1, no difference can be shown.
-Where it lies below 1 with the best known variants, and their calls take more time than is lost,
-these are out of force for what the program uses: a new generation runs the default there, and
-jobs that try variants try them anew.
+The speed-up is the geometric mean over pairs of time without over time with; one wild pair in
+ten does not move it. If its 95 % confidence interval holds 1, no difference can be shown. If the
+interval lies below 1 with the best known variants, and their calls take more time than is lost,
+the variants chosen for this program are withdrawn: a new generation runs the default there, and
+jobs that try variants measure them again.
 
 The program's output is not shown (--show-output passes it to standard error). Standard input,
 where it is a file, is read anew by each run; else there is none.
@@ -173,7 +173,7 @@ pub struct Args {
     /// How many runs on each side
     #[arg(short = 'n', long = "pairs", value_name = "N", default_value = "10", value_parser = pairs)]
     pairs: usize,
-    /// A choice of the program in place of {NAME} on the line: NAME=ARM beside the first arm that the database knows,
+    /// An option of the program in place of {NAME} on the line: NAME=ARM beside the first arm that the database knows,
     /// NAME=FIRST,ARM, or of more arms the best known beside the first
     #[arg(long = "lever", value_parser = Lever::parse, value_name = "NAME=ARM,...")]
     levers: Vec<Lever>,
@@ -254,7 +254,7 @@ impl Found {
                 false => pair.to_string(),
             };
             match step {
-                // A tuner that told nothing the first time will not tell later.
+                // A tuner without a summary the first time will have none later.
                 Step::Account if !is_told => {}
                 Step::Account => {
                     progress::show(&format!("where the time goes without tuning{so_far}"));
@@ -309,9 +309,9 @@ struct Report {
     /// Where the time goes without tuning, and with it; null where the tuner did not tell.
     account_without: Option<Account>,
     account_with: Option<Account>,
-    /// What is out of force by this comparison.
+    /// What is withdrawn by this comparison.
     vetoed: Vec<Vetoed>,
-    /// Why no verdict is recorded, or why nothing is out of force though the program is slower.
+    /// Why no verdict is recorded, or why nothing is withdrawn though the program is slower.
     why_not_vetoed: Option<String>,
 }
 

@@ -9,10 +9,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use colltune_core::flight::{self, Decision, Recording};
 use serde::Serialize;
 
+use colltune_output::failure::wrong;
 use colltune_output::print;
 
 /// Reads, compares, prints.
@@ -57,7 +58,7 @@ struct Explanation {
     outside: Vec<u32>,
 }
 
-/// A communicator that somebody waits in.
+/// A communicator in which a rank waits.
 #[derive(Debug, PartialEq, Serialize)]
 struct Communicator {
     /// 0: it has no agreed number yet.
@@ -113,10 +114,10 @@ fn read_folder(folder: &Path) -> anyhow::Result<Vec<Recording>> {
         recordings.push(flight::read(&bytes).with_context(|| path.display().to_string())?);
     }
     if recordings.is_empty() {
-        bail!(
-            "find a flight recording in {}: a job with COLLTUNE_FLIGHT={0} writes them when its ranks get SIGUSR2",
+        return Err(wrong(format!(
+            "{} has no flight recording: a job with COLLTUNE_FLIGHT={0} writes them when its ranks get SIGUSR2",
             folder.display()
-        );
+        )));
     }
     recordings.sort_by_key(|recording| recording.header.rank);
     Ok(recordings)
@@ -183,7 +184,7 @@ fn name(recording: &Recording, decision: &Decision) -> Seen {
     }
 }
 
-/// `None` where nothing is under way and nobody disagrees.
+/// `None` where nothing is under way and no ranks disagree.
 fn communicator(comm: u64, n_ranks: u32, all: &[Seen]) -> Option<Communicator> {
     let under_way = groups(all.iter().filter(|one| !one.is_over));
     let mut last = BTreeMap::<u32, &Seen>::new();

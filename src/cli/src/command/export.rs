@@ -19,10 +19,11 @@ use colltune_db::generation;
 use colltune_db::site::Tables;
 use colltune_models::statistics::CellStatistics;
 
+use super::lever;
 use super::train::counted;
 use crate::export::notes::{Notes, PredictedNote};
 use crate::export::plan::JobShape;
-use crate::export::{intel, mpich, openmpi, openmpi6};
+use crate::export::{intel, mpich, openmpi};
 use crate::published::{self, Published};
 use colltune_output::failure::usage;
 use colltune_output::progress;
@@ -39,7 +40,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         )));
     }
     let published = published::load(&args.db, args.library.as_deref(), args.format.product())?;
-    let files = files(&published, args.format, shape)?;
+    let files = files(&args.db, &published, args.format, shape)?;
     match is_stdout(&args.output) {
         true => printed(args.format, &files)?,
         false => write(&args.output, &files)?,
@@ -72,12 +73,12 @@ pub fn of_every(db: &Path) -> anyhow::Result<Vec<Tables>> {
 fn of_libraries(db: &Path) -> anyhow::Result<Vec<(Tables, usize)>> {
     let mut all = Vec::new();
     let trained = generation::trained(&Database::open(db)?)?;
-    // A table made of the others would lose what their libraries were told.
+    // A table made of the others would lose the settings that their users made.
     for key in trained.into_iter().filter(|key| key.told.is_none()) {
         let library = key.library;
         let published = published::load(db, Some(&key.to_string()), library.product)?;
         let format = Format::of(library);
-        let files = format.map(|format| files(&published, format, None));
+        let files = format.map(|format| files(db, &published, format, None));
         let files = files.transpose()?.unwrap_or_default();
         all.push((Tables { key, files }, n_departing(&published, library)));
     }
@@ -131,8 +132,6 @@ pub struct Args {
 enum Format {
     /// Rules file of Open MPI 4.1 and 5.0
     Openmpi,
-    /// Rules file of Open MPI 6
-    Openmpi6,
     /// Selection files of MPICH 4.0 to 5.0
     Mpich,
     /// Variables of Intel MPI
@@ -143,7 +142,6 @@ impl Format {
     /// What a library reads itself.
     const fn of(library: Library) -> Option<Format> {
         match library.product {
-            Product::OpenMpi if library.version.0 >= 6 => Some(Format::Openmpi6),
             Product::OpenMpi => Some(Format::Openmpi),
             Product::Mpich => Some(Format::Mpich),
             Product::Intel => Some(Format::Intel),
@@ -153,7 +151,7 @@ impl Format {
 
     const fn product(self) -> Product {
         match self {
-            Format::Openmpi | Format::Openmpi6 => Product::OpenMpi,
+            Format::Openmpi => Product::OpenMpi,
             Format::Mpich => Product::Mpich,
             Format::Intel => Product::Intel,
         }
@@ -176,6 +174,7 @@ fn shape(args: &Args) -> anyhow::Result<Option<JobShape>> {
 
 /// The files of a format: names and contents.
 fn files(
+    db: &Path,
     published: &Published,
     format: Format,
     shape: Option<JobShape>,
@@ -195,13 +194,7 @@ fn files(
     let mut files = match format {
         Format::Openmpi => {
             let rules = openmpi::rules_file(published, library, shape, &mut notes);
-            let script = openmpi::activate("rules.conf");
-            vec![("rules.conf", rules), ("activate.sh", script)]
-        }
-        Format::Openmpi6 => {
-            let rules = openmpi6::rules_file(published, library, shape, &mut notes);
-            let script = openmpi::activate("rules.json");
-            vec![("rules.json", rules), ("activate.sh", script)]
+            vec![("rules.conf", rules), ("activate.sh", openmpi::activate())]
         }
         Format::Intel => {
             let variables = intel::variables(published, library, shape, &mut notes);
@@ -216,25 +209,32 @@ fn files(
             ]
         }
     };
-    if !published.levers.is_empty() {
-        let scripts = files.iter_mut().filter(|(name, _)| *name == "activate.sh");
-        scripts.for_each(|(_, text)| *text += &told(&published.levers));
-    }
+    let variables = lever::variables(&colltune_launch::database::open(db)?, library);
+    let scripts = files.iter_mut().filter(|(name, _)| *name == "activate.sh");
+    scripts.for_each(|(_, text)| *text += &told(&published.levers, &variables));
     files.push(("notes.json", serde_json::to_string_pretty(&notes)? + "\n"));
     Ok(files)
 }
 
-/// Tells programs that ask about levers what was chosen for most of their epochs.
-fn told(arms: &Arms) -> String {
-    format!(
-        "# For programs that ask about their own options; over several nodes Open MPI's mpirun passes it on by -x {0}.\n\
+/// Tells programs that ask about levers what was chosen for most of their epochs, and the library what was chosen for its
+/// variables, where the user has not set them.
+fn told(arms: &Arms, variables: &[(String, String)]) -> String {
+    let set =
+        |(name, value): &(String, String)| format!("export {name}=\"${{{name}:-{value}}}\"\n");
+    let variables: String = variables.iter().map(set).collect();
+    if arms.is_empty() {
+        return variables;
+    }
+    variables
+        + &format!(
+            "# For programs that ask about their own options; over several nodes Open MPI's mpirun passes it on by -x {0}.\n\
          export {0}={1}\n",
-        environment::LEVERS,
-        quoted(&levers::spell(arms))
-    )
+            environment::LEVERS,
+            quoted(&levers::spell(arms))
+        )
 }
 
-/// The cells whose choice nobody has measured.
+/// The cells whose choice was not measured.
 fn predicted(published: &Published, library: Library) -> Vec<PredictedNote> {
     let cells = published.cells.iter();
     let cells = cells.filter(|cell| cell.source == Source::Predicted);
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_shell_tells_programs_the_arms_whatever_stands_in_them() {
         let arms = Arms::from([("placement".to_owned(), "cplx:50;'x'".to_owned())]);
-        let script = told(&arms) + "printf %s \"$COLLTUNE_LEVERS\"";
+        let script = told(&arms, &[]) + "printf %s \"$COLLTUNE_LEVERS\"";
         let shell = std::process::Command::new("sh")
             .args(["-c", &script])
             .output();

@@ -22,9 +22,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return print(examples::TEXT);
     }
     if args.db.is_none() && args.telemetry.is_empty() {
-        return Err(usage(
-            "find what to ask: name a database with --db DIR, or a folder with --telemetry DIR",
-        ));
+        return Err(wrong("nothing to ask: give --db DIR or --telemetry FOLDER"));
     }
     let engine = colltune_query::open(args.db.as_deref(), &args.telemetry)?;
     let answered = answer(&engine, args);
@@ -81,8 +79,8 @@ Examples:
 
 SQL is SQLite's, with median, quantile(x, p), stddev, mad, corr, spearman and geomean. Nothing can
 be changed by a query. The columns that a query names are read into memory, and no others. Files
-that cannot be read are left out and named; the table `files` lists them. Several telemetry folders
-are told apart by the column `folder`.
+that cannot be read are left out and named. Several telemetry folders are told apart by the column
+`folder`.
 Exit codes: 0 done, 1 failed, 2 wrong usage, such as SQL with errors.")]
 pub struct Args {
     /// The query; `-` reads it from standard input

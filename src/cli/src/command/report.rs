@@ -13,7 +13,7 @@ use anyhow::Context;
 use colltune_core::collective::Collective;
 use colltune_core::variant::Size;
 use colltune_db::{DataKey, Database};
-use colltune_report::{Holdout, Question, ReportError, Shape, page};
+use colltune_report::{Question, ReportError, Shape, page};
 
 use colltune_output::failure::usage;
 use colltune_output::parse::collective;
@@ -64,7 +64,7 @@ enum Before {
 
 /// Looks at it. An empty file and what is none, such as a terminal, are nothing.
 ///
-/// Errors: a file that is no report: nobody meant to lose it.
+/// Errors: for a file that is no report: it must not be lost.
 fn before(path: &Path) -> anyhow::Result<Before> {
     let is_file = |path: &Path| {
         path.metadata()
@@ -129,9 +129,9 @@ pub struct Args {
     /// Only runs with this label (COLLTUNE_LABEL)
     #[arg(long, value_name = "NAME")]
     label: Option<String>,
-    /// Learn anew without this layout's data, and compare with them; `each`: each layout in its turn
+    /// Learn anew without this layout's data, and compare with them
     #[arg(long, value_name = "NxP")]
-    holdout: Option<Holdout>,
+    holdout: Option<Shape>,
 }
 
 impl Args {

@@ -6,6 +6,8 @@
 //! The job takes this process's place, so its exit code, its signals and its standard streams are
 //! the launcher's own.
 
+mod messages;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -21,12 +23,14 @@ use colltune_core::spelling::quoted;
 use colltune_db::Database;
 use colltune_files::site::is_site;
 
+use self::messages::MessageFolder;
 use super::{lever, tables};
 use crate::variables::Wrong;
 use colltune_launch::container::Container;
 use colltune_launch::levers::{Lever, filled, line_hash};
 use colltune_launch::line::{Context, Line, find_launcher};
 use colltune_launch::needs::{self, Needs};
+use colltune_launch::nonblocking;
 use colltune_launch::prefix::{self, Assignments, Given};
 use colltune_launch::{container, library, presets, queue, shim};
 use colltune_output::failure::usage;
@@ -65,6 +69,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(mismatch) = mismatch(&line, &abis) {
         progress::hint(mismatch);
     }
+    let messages = match &args.messages {
+        Some(folder) => Some(MessageFolder::prepare(folder, &abis)?),
+        None => None,
+    };
+    request.drop_foreign(&line, &abis);
     let library = library(args, &line, &abis);
     check_force(args, library)?;
     let left_out = match library.filter(|_| request.asked().mode == Mode::Tables) {
@@ -79,15 +88,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             progress::hint(format_args!(
                 "failed to {error:#}; the job runs untuned (--strict refuses it)"
             ));
-            return start(&line, &vec![None; abis.len()], &[]);
+            let given = given(&line, &abis, None, messages.as_ref())?;
+            return start(&line, &given, &request.arms, &[]);
         }
     };
-    let given = abis.iter().zip(&line.contexts).map(|(abi, context)| {
-        let runtime = sanitizer(&line, context);
-        abi.map(|abi| with_shim(abi, runtime, &variables))
-            .transpose()
-    });
-    let given = given.collect::<Result<Vec<_>, _>>()?;
+    let tuner = Some(&variables).filter(|_| messages.is_none() || request.is_for_the_shim());
+    let given = given(&line, &abis, tuner, messages.as_ref())?;
     if !left_out.is_empty() {
         progress::hint(format_args!(
             "this job runs without {}: its ranks run what `colltune export` would write now, next to the library's own \
@@ -95,7 +101,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             left_out.join(", ")
         ));
     }
-    start(&line, &given, &left_out)
+    start(&line, &given, &request.arms, &left_out)
 }
 
 /// The variables by which tables would be in force beside what the ranks run in their place.
@@ -149,6 +155,8 @@ Examples:
       Try the program's own options, too: each job draws one, and the ledger keeps which.
   colltune run --summary runs.jsonl -- mpirun -n 8 ./solver
       Tune nothing; say how much of the time went into collectives.
+  colltune run --messages m --mode off -- mpirun -n 8 ./solver
+      Tune nothing; record who sends how much to whom, for `colltune-lab telemetry`.
   colltune run --db ./hydra.db -- mpirun -n 1 ./master : -n 7 ./worker
       Every program of a multi-program line is tuned.
 
@@ -187,6 +195,10 @@ pub struct Args {
     /// Add a line of JSON to FILE when the job ends: time in collectives, waiting, what could be gained at most
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
+    /// Record point-to-point messages and the waiting for them, a file for each rank in FOLDER. For `colltune-lab telemetry
+    /// summary FOLDER` and `telemetry matrix FOLDER`
+    #[arg(long, value_name = "FOLDER")]
+    messages: Option<PathBuf>,
     /// The MPI library, where program and launcher do not tell
     #[arg(long, value_parser = runs_on(), value_name = "LIBRARY")]
     mpi: Option<RunsOn>,
@@ -263,6 +275,16 @@ impl Request<'_> {
         })
     }
 
+    /// Whether the shim has anything to do: `--mode off` alone keeps it out where something else is preloaded.
+    fn is_for_the_shim(&self) -> bool {
+        let args = self.args;
+        let is_asked = args.db.is_some()
+            || args.force.is_some()
+            || args.summary.is_some()
+            || std::env::var_os(environment::SUMMARY).is_some();
+        is_asked || args.mode != Some(Mode::Off)
+    }
+
     /// Settles the arms of the levers, and says which. Nothing that is wrong with the database keeps a job from running.
     fn pull(&mut self) {
         let args = self.args;
@@ -276,14 +298,57 @@ impl Request<'_> {
         let seed = args
             .seed
             .unwrap_or(now.unwrap_or_default().as_nanos() as u64);
-        let mode = if args.db.is_none() { Mode::Off } else { mode };
-        let (arms, how) = lever::of_job(&args.levers, &args.line, db.as_ref(), (mode, seed));
+        // Ranks that start one by one would draw one by one.
+        let of_a_rank = ["PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"];
+        let is_rank = of_a_rank
+            .iter()
+            .any(|name| std::env::var_os(name).is_some());
+        if is_rank {
+            progress::hint(
+                "levers: this is one rank of a job, so the first arms run; name them before the launcher",
+            );
+        }
+        let mode = if args.db.is_none() || is_rank {
+            Mode::Off
+        } else {
+            mode
+        };
+        let (levers, said) = lever::expanded(&args.levers, &args.line, db.as_ref(), None);
+        said.iter().for_each(progress::hint);
+        let (arms, how) = lever::of_job(&levers, &args.line, db.as_ref(), (mode, seed));
         if !how.is_empty() {
             for (name, arm) in &arms {
                 progress::hint(format_args!("lever {name}: {arm} ({how})"));
             }
         }
         self.arms = arms;
+    }
+
+    /// Leaves out the variables of `--lever nonblocking` that this line's library may not know: it may end the job at one.
+    fn drop_foreign(&mut self, line: &Line, abis: &[Option<Abi>]) {
+        let named = &self.args.levers;
+        if !named.iter().any(Lever::is_preset) {
+            return;
+        }
+        let launcher = line.launcher.map(|place| &line.words[place]);
+        let library = launcher.and_then(|launcher| library::of_launcher(launcher).library);
+        let prefix = match abis.iter().flatten().next() {
+            Some(Abi::OpenMpi) => "OMPI_MCA_",
+            _ => "MPIR_CVAR_",
+        };
+        let is_known = |name: &str| match library {
+            Some(library) => nonblocking::known(library, name).is_some(),
+            None => name.starts_with(prefix),
+        };
+        self.arms.retain(|name, _| {
+            let stays = named.iter().any(|one| one.name == *name) || is_known(name);
+            if !stays {
+                progress::hint(format_args!(
+                    "lever {name}: left out, as this line's library may not know it"
+                ));
+            }
+            stays
+        });
     }
 
     /// What decides before the job begins, for a library that needs that; from arguments or environment.
@@ -312,8 +377,13 @@ impl Request<'_> {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| {
                 name.starts_with(environment::PREFIX)
-                    && ![environment::LIB, environment::PRESETS, environment::STRICT]
-                        .contains(&name.as_str())
+                    && ![
+                        environment::LIB,
+                        environment::MESSAGES,
+                        environment::PRESETS,
+                        environment::STRICT,
+                    ]
+                    .contains(&name.as_str())
             })
             .collect();
         variables.sort();
@@ -487,8 +557,8 @@ fn is_interpreter(file: &Path) -> bool {
     })
 }
 
-/// The library that the job runs on, as the launcher tells it; `None` where nothing runs on one. Its version decides
-/// what can be forced and what Intel MPI is told before a job; where neither is asked, the launcher is not started.
+/// The library that the job runs on, as the launcher names it; `None` where nothing runs on one. Its version decides
+/// what can be forced and what is preset for Intel MPI before a job; without either, the launcher is not started.
 fn library(args: &Args, line: &Line, abis: &[Option<Abi>]) -> Option<Library> {
     let abi = abis.iter().flatten().next().copied()?;
     let told = args.mpi.and_then(|told| told.product);
@@ -527,23 +597,43 @@ fn sanitizer(line: &Line, context: &Context) -> Option<String> {
     files.find_map(|file| needs::sanitizer_of(&file))
 }
 
-fn with_shim(abi: Abi, runtime: Option<String>, variables: &Assignments) -> anyhow::Result<Given> {
-    let mut preload = OsString::new();
-    if let Some(runtime) = runtime {
-        preload.push(runtime);
-        preload.push(":");
-    }
-    preload.push(shim::file(abi)?);
-    let mut given = vec![("LD_PRELOAD".to_owned(), preload)];
-    given.extend(variables.iter().cloned());
-    Ok(Given {
-        abi,
-        variables: given,
-    })
+/// What each program is given: the shim, whose variables `tuner` are, what records messages, or both.
+fn given(
+    line: &Line,
+    abis: &[Option<Abi>],
+    tuner: Option<&Assignments>,
+    messages: Option<&MessageFolder>,
+) -> anyhow::Result<Vec<Option<Given>>> {
+    let of_program = |(abi, context): (&Option<Abi>, &Context)| {
+        let Some(abi) = abi.filter(|_| tuner.is_some() || messages.is_some()) else {
+            return Ok(None);
+        };
+        let mut preload: Vec<OsString> = sanitizer(line, context)
+            .map(Into::into)
+            .into_iter()
+            .collect();
+        let mut variables = Assignments::new();
+        if let Some(tuner) = tuner {
+            preload.push(shim::file(abi)?.into());
+            variables.extend(tuner.iter().cloned());
+        }
+        if let Some(messages) = messages {
+            preload.push(shim::messages(abi)?.into());
+            variables.extend(messages.variable());
+        }
+        variables.insert(0, ("LD_PRELOAD".to_owned(), preload.join(OsStr::new(":"))));
+        Ok(Some(Given { abi, variables }))
+    };
+    abis.iter().zip(&line.contexts).map(of_program).collect()
 }
 
-/// Replaces this process by the job, whose environment lacks what is `left_out`.
-fn start(line: &Line, given: &[Option<Given>], left_out: &[&str]) -> anyhow::Result<()> {
+/// Replaces this process by the job, whose environment has the variables among the arms and lacks what is `left_out`.
+fn start(
+    line: &Line,
+    given: &[Option<Given>],
+    arms: &Arms,
+    left_out: &[&str],
+) -> anyhow::Result<()> {
     let own_preload = std::env::var_os("LD_PRELOAD");
     let mut command;
     if let Some(launcher) = line.launcher {
@@ -577,6 +667,7 @@ fn start(line: &Line, given: &[Option<Given>], left_out: &[&str]) -> anyhow::Res
             };
         }
     }
+    command.envs(nonblocking::assignments(arms));
     for name in left_out {
         command.env_remove(name);
     }

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use colltune_core::account::JobSummary;
 use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::levers::learned::LearnedLever;
@@ -31,7 +32,7 @@ use super::train::counted;
 use crate::asked;
 use crate::ledger::Ledger;
 use crate::published::is_known;
-use colltune_output::failure::usage;
+use colltune_output::failure::{usage, wrong};
 use colltune_output::parse::collective;
 use colltune_output::progress;
 use colltune_output::{aligned, print};
@@ -89,7 +90,7 @@ Examples:
   colltune status --db ./hydra.db --collective bcast --why native:pipeline:segsize=8KiB
       Why that variant of the catalogue is not drawn, in each measured cell and summed over the
       others: excluded by the site, its family off, calls that lack what it needs, found too slow by
-      `calibrate`, or measured and worse.
+      `calibrate`, or measured and worse. Then what the newest jobs left out of their calls.
 
   colltune status --db ./hydra.db --prometheus >/var/lib/node_exporter/colltune.prom
       Numbers for a dashboard, by the text-file collector.
@@ -173,11 +174,11 @@ fn generations(db: &Database, args: &Args) -> anyhow::Result<Vec<Generation>> {
     if let Some(key) = &args.library {
         let library: DataKey = key.parse().map_err(usage)?;
         if !libraries.contains(&library) {
-            bail!(
-                "find {key} in {}: {}",
+            return Err(wrong(format!(
+                "{} holds no {key}: {}",
                 db.root().display(),
                 listed(&libraries)
-            );
+            )));
         }
         libraries = vec![library];
     } else if let trained @ [_, ..] = &generation::trained(db)?[..] {
@@ -308,7 +309,10 @@ fn why_text(
     let mut reports = Vec::new();
     let mut unknown = None;
     for generation in generations {
-        match why::Report::of(generation, &settings, asked, |cell| args.wants(cell)) {
+        let library = generation.library.to_string();
+        let is_its = |run: &JobSummary| run.library == library;
+        let runs = runs::newest_and_waiting(db, is_its, &mut Vec::new());
+        match why::Report::of(generation, &settings, asked, &runs, |cell| args.wants(cell)) {
             Ok(report) => reports.push(report),
             // Of several libraries one may have it.
             Err(error) => unknown = Some(error),
@@ -409,7 +413,7 @@ fn table_of(db: &Database, generation: &Generation, args: &Args) -> String {
         .as_ref()
         .map_or(&[][..], |meta| &meta.passed);
     if !passed.is_empty() {
-        text.push_str("recorded, but never tuned:\n");
+        text.push_str("recorded, and left to the library (`tune --lever nonblocking` may try its algorithms):\n");
         text.push_str(&aligned(&passed_rows(passed), |_| true));
     }
     text

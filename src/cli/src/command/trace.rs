@@ -8,13 +8,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use colltune_db::Database;
 use colltune_timeline::{Drawn, TimelineError, calls, phases};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use colltune_output::failure::usage;
+use colltune_output::failure::{usage, wrong};
 use colltune_output::progress;
 use colltune_output::{fill, told};
 
@@ -36,9 +36,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             write(&args.output, |file| Ok(calls::draw(&db, &job, file)?))?
         }
         (None, None) => {
-            return Err(usage(anyhow!(
-                "know what to draw: give --db or --telemetry"
-            )));
+            return Err(wrong(
+                "nothing to draw: give --db DIR or --telemetry FOLDER",
+            ));
         }
     };
     for note in &drawn.notes {

@@ -1,8 +1,8 @@
 //! What a comparison leaves in the database: the whole program's verdict on what is chosen, which is the last word.
 //!
-//! Where the program is slower, and the time in what it ran other than the default can explain that, these choices are out
-//! of force by the next generation, published at once; jobs that explore try them anew, and only what they find from then
-//! on counts.
+//! Choices other than the default lose force where the program is slower and the time in them can explain that. The
+//! next generation, published at once, leaves them out. Jobs that explore try them anew, and only what they find from
+//! then on counts.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,7 +24,7 @@ const MATTERS: f64 = 0.01;
 #[derive(Clone, Debug, Default)]
 pub struct Judged {
     pub vetoed: Vec<Vetoed>,
-    /// A sentence: why nothing is recorded, or why nothing is out of force though the program is slower.
+    /// A sentence: why nothing is recorded, or why nothing is withdrawn though the program is slower.
     pub why_not: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Judged {
     }
 }
 
-/// What is out of force by a verdict.
+/// What is withdrawn by a verdict.
 #[derive(Clone, Debug, Serialize)]
 pub struct Vetoed {
     pub library: String,
@@ -64,8 +64,8 @@ pub struct Vetoed {
 impl Vetoed {
     fn sentence(&self) -> String {
         format!(
-            "What was chosen in {} that this program uses is out of force: generation {} of {} runs the default there, and \
-             jobs that try variants try them anew.\n",
+            "The variants chosen in {} of this program are withdrawn: generation {} of {} runs the default there, and jobs \
+             that try variants measure them again.\n",
             counted(self.choices.len() as u64, "cell"),
             self.generation,
             self.library
@@ -211,8 +211,8 @@ struct Ran {
 }
 
 impl Ran {
-    /// By what the jobs said of collectives and sizes, in the cells of their layout. What they ran on communicators of
-    /// another layout nobody can tell apart, so it is not blamed.
+    /// By what the jobs said of collectives and sizes, in the cells of their layout. What they ran on communicators
+    /// of another layout cannot be separated, so it is not blamed.
     fn of(generation: &Generation, jobs: &[JobSummary]) -> Ran {
         let Some(job) = jobs.last() else {
             return Ran::default();

@@ -66,10 +66,11 @@ pub fn preload(site: &Path, abi: Abi, shim: &Path) -> Module {
 /// Switches the tables of the version in force on, for a library that reads them itself; `None` where no file can be
 /// named: the values are the tables, or there are none.
 pub fn tables(site: &Path, key: &DataKey) -> Option<Module> {
-    let rules = |file| vec![(openmpi::SWITCH, None), (openmpi::RULES, Some(file))];
     let variables = match key.library.product {
-        Product::OpenMpi if key.library.version.0 >= 6 => rules("rules.json"),
-        Product::OpenMpi => rules("rules.conf"),
+        Product::OpenMpi => vec![
+            (openmpi::SWITCH, None),
+            (openmpi::RULES, Some("rules.conf")),
+        ],
         Product::Mpich => {
             let named = mpich::SELECTION.map(|(name, file)| (name, Some(file)));
             named.to_vec()

@@ -1,10 +1,9 @@
 //! Open MPI's rules file (the classic format, version 1: read by 4.1 and 5.0), and how it is switched on.
 //!
-//! The library takes the last block whose COMMSIZE is not above the communicator's size (and the
-//! first block below it), in it the last line whose MSGSIZE is not above its own measure of the
-//! message; algorithm 0 means its own choice. The measure: bytes of the message, but for
-//! allgather and alltoall the bytes of one block times the ranks.
-//! Source: Open MPI 4.1.4, `coll_tuned_dynamic_file.c`, `coll_tuned_decision_dynamic.c`.
+//! The library takes the last block whose COMMSIZE is not above the communicator's size (and the first block below
+//! it). In it the library takes the last line whose MSGSIZE is not above its own measure of the message; algorithm 0
+//! means its own choice. The measure: bytes of the message, but for allgather and alltoall the bytes of one block
+//! times the ranks. Source: Open MPI 4.1.4, `coll_tuned_dynamic_file.c`, `coll_tuned_decision_dynamic.c`.
 
 use std::fmt::Write;
 
@@ -45,11 +44,11 @@ const fn number(collective: Collective) -> u32 {
 const CHAIN_FANOUT: u32 = 4;
 
 /// A block of a rules file.
-pub(super) struct Block {
-    pub ranks: Ranks,
+struct Block {
+    ranks: Ranks,
     /// (MSGSIZE, algorithm, fan-out, segment size)
-    pub lines: Vec<(u64, i32, u32, u64)>,
-    pub names: Vec<String>,
+    lines: Vec<(u64, i32, u32, u64)>,
+    names: Vec<String>,
 }
 
 /// Writes the rules of every collective that departs from the default.
@@ -105,7 +104,7 @@ fn write_section(text: &mut String, collective: Collective, blocks: &[Block]) {
 }
 
 /// The blocks of one collective, ascending in ranks; the last one is open.
-pub(super) fn blocks(
+fn blocks(
     published: &Published,
     library: Library,
     collective: Collective,
@@ -270,7 +269,7 @@ fn block(collective: Collective, ranks: Ranks, rules: &[Rule]) -> Block {
     block
 }
 
-pub(super) fn warn(published: &Published, library: Library, notes: &mut Notes) {
+fn warn(published: &Published, library: Library, notes: &mut Notes) {
     let exported = |need: Need| {
         published.cells.iter().any(|status| {
             let variant =
@@ -327,17 +326,17 @@ pub(super) fn warn(published: &Published, library: Library, notes: &mut Notes) {
 pub const SWITCH: &str = "OMPI_MCA_coll_tuned_use_dynamic_rules";
 pub const RULES: &str = "OMPI_MCA_coll_tuned_dynamic_rules_filename";
 
-/// The script that switches the table in `file` on, to be read with `.`.
-pub fn activate(file: &str) -> String {
+/// The script that switches the table on, to be read with `.`.
+pub fn activate() -> String {
     format!(
         "# Switches on the tables of this folder for Open MPI: . /path/to/activate.sh\n\
          # With bash and zsh the folder is found; in another shell set COLLTUNE_TABLES to it before.\n\
          COLLTUNE_TABLES=${{COLLTUNE_TABLES:-$(cd \"$(dirname \"${{BASH_SOURCE:-$0}}\")\" && pwd)}}\n\
-         if [ -r \"$COLLTUNE_TABLES/{file}\" ]; then\n\
+         if [ -r \"$COLLTUNE_TABLES/rules.conf\" ]; then\n\
          \x20   export {SWITCH}=1\n\
-         \x20   export {RULES}=\"$COLLTUNE_TABLES/{file}\"\n\
+         \x20   export {RULES}=\"$COLLTUNE_TABLES/rules.conf\"\n\
          else\n\
-         \x20   echo \"colltune: no {file} in $COLLTUNE_TABLES; nothing switched on\" >&2\n\
+         \x20   echo \"colltune: no rules.conf in $COLLTUNE_TABLES; nothing switched on\" >&2\n\
          fi\n\
          unset COLLTUNE_TABLES\n"
     )

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{KINDS, SIZES, least_bytes};
+use super::{Cause, KINDS, MeasuredGain, SIZES, Scope, least_bytes};
 use crate::collective::Collective;
 use crate::levers::Arms;
 use crate::levers::asked::Asked;
@@ -78,11 +78,11 @@ pub struct JobSummary {
     pub mode: String,
     pub library: String,
     pub machine: String,
-    /// The same for runs with the same arguments, which themselves are nobody's business; where `--lever` chose some of
-    /// them, for runs of the same line.
+    /// The same for runs with the same arguments, which themselves are not kept; where `--lever` chose some of them,
+    /// for runs of the same line.
     #[serde(default)]
     pub arguments_hash: String,
-    /// A hash of the folder that the program's file is in, so that two programs of one name are told apart.
+    /// A hash of the folder that the program's file is in, so that two programs of one name are kept apart.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path_hash: String,
     /// What the user calls such runs: `COLLTUNE_LABEL`.
@@ -140,6 +140,11 @@ pub struct JobSummary {
     /// measured; `None` where nothing was learned before, or the job explored.
     #[serde(default)]
     pub estimated_gain: Option<f64>,
+    /// The same as measured in the job itself, by epochs with the choices and without them in turns; `None` where there
+    /// were too few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_gain: Option<MeasuredGain>,
+    /// For how many calls which variants were left out, or replaced by the library's own choice, and why.
     pub refused: Vec<Refused>,
 }
 
@@ -184,12 +189,62 @@ pub struct OfSize {
     pub waiting_share: Option<f64>,
 }
 
-/// Calls that ran the library's own choice though another variant was meant.
+/// Calls of all ranks that one cause concerns: they ran the library's own choice though another variant was meant, or drew
+/// from fewer variants. Several causes may concern a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    pub collective: Collective,
+    /// `None` where whole communicators are concerned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collective: Option<Collective>,
     pub calls: u64,
+    /// Its name in the table of causes; empty in files of version 1.
+    #[serde(default)]
+    pub cause: String,
     pub reason: String,
+    /// Empty where nothing is to be done.
+    #[serde(default)]
+    pub remedy: String,
+}
+
+impl Refused {
+    pub fn new(cause: Cause, collective: Option<Collective>, calls: u64) -> Refused {
+        let row = cause.row();
+        Refused {
+            collective,
+            calls,
+            cause: row.name.to_owned(),
+            reason: row.reason.to_owned(),
+            remedy: row.remedy.to_owned(),
+        }
+    }
+
+    /// The cause, where this version knows it.
+    pub fn known(&self) -> Option<Cause> {
+        Cause::of_name(&self.cause)
+    }
+
+    /// Whether a variant was meant for each of these calls.
+    pub fn was_meant(&self) -> bool {
+        self.known()
+            .is_none_or(|cause| cause.row().scope == Scope::Call)
+    }
+
+    /// Whether a job of so many calls says it in its sentence.
+    fn is_worth_a_word(&self, calls: u64) -> bool {
+        let is_usual = self.known().is_some_and(Cause::is_usual);
+        !is_usual && u128::from(self.calls) * 20 >= calls.into()
+    }
+
+    /// Which calls, and why.
+    pub fn sentence(&self) -> String {
+        let Refused { calls, reason, .. } = self;
+        let of = (self.collective).map_or(String::new(), |collective| format!(" of {collective}"));
+        let remedy = match &*self.remedy {
+            "" => String::new(),
+            remedy => format!(" ({remedy})"),
+        };
+        format!("{calls} calls{of}: {reason}{remedy}")
+    }
 }
 
 /// What is known of the job itself.
@@ -225,11 +280,12 @@ pub struct JobFacts {
     /// Whether it runs what was learned, so that there is something to compare the library's own choices with.
     pub runs_choices: bool,
     pub shares_processors: bool,
+    pub measured_gain: Option<MeasuredGain>,
 }
 
 impl JobSummary {
     /// The version of the format.
-    pub const SCHEMA: u32 = 1;
+    pub const SCHEMA: u32 = 2;
     /// The mode of a job that ran without the tuner.
     pub const BARE: &str = "bare";
 
@@ -322,6 +378,7 @@ impl JobSummary {
             estimated_gain: facts
                 .runs_choices
                 .then(|| estimated_gain(mean_s(all.default_ns) - mean_s(all.ns), wall_s)),
+            measured_gain: facts.measured_gain,
             refused: facts.refused,
         }
     }
@@ -376,20 +433,16 @@ impl JobSummary {
             Some(share) => format!(", {} of it waiting for late ranks", percent(share)),
             None => String::new(),
         };
-        let gained = match self.estimated_gain {
-            Some(gain) => format!(
+        let gained = match (self.measured_gain, self.estimated_gain) {
+            (Some(measured), _) => format!("; {}", measured.sentence()),
+            (None, Some(gain)) => format!(
                 "; with the library's own choices it would have taken about {gain:.2} times as long"
             ),
-            None => String::new(),
+            (None, None) => String::new(),
         };
-        let refused = self.refused.iter().map(|one| {
-            let Refused {
-                collective,
-                calls,
-                reason,
-            } = one;
-            format!("; {calls} of {collective} not tuned: {reason}")
-        });
+        let refused = self.refused.iter();
+        let refused = refused.filter(|one| one.is_worth_a_word(self.calls));
+        let refused = refused.map(|one| format!("; {}", one.sentence()));
         let shared = match self.shares_processors {
             true => ", far less where ranks share processors, as here",
             false => "",

@@ -3,7 +3,7 @@
 //! What a schedule is ([`part`], [`pattern`], [`schedule`]), how it becomes what a rank executes
 //! ([`plan`], [`program`]), where chunks lie ([`lengths`]),
 //! the one table of all algorithms ([`registry`], [`row`]), one file per algorithm with the shapes that
-//! several share ([`tree`], [`fold`], [`circulant`]), the proof ([`symbolic`]) and the cost ([`simulate`]).
+//! several share ([`tree`], [`fold`], [`circulant`], [`fixed_order`]), the proof ([`symbolic`]) and the cost ([`simulate`]).
 
 pub mod part;
 pub mod pattern;
@@ -29,6 +29,7 @@ pub mod scan;
 pub mod scatter;
 
 pub mod circulant;
+pub mod fixed_order;
 pub mod fold;
 pub mod tree;
 

@@ -1,5 +1,6 @@
 //! Reduce: the root ends with the combination of all contributions.
 
+pub mod binomial_in_order;
 pub mod chain;
 pub mod doubling;
 pub mod in_order;
@@ -7,7 +8,7 @@ pub mod knomial;
 pub mod rabenseifner;
 
 use super::schedule::{Buffer, Case, Order, Part, Schedule, Step, Temporary};
-use super::tree::{InOrder, Node};
+use super::tree::Node;
 
 /// A node of a tree whose children stand above or below it in the operand order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,16 +32,6 @@ impl From<Node> for Sides {
     }
 }
 
-impl From<InOrder> for Sides {
-    fn from(node: InOrder) -> Sides {
-        Sides {
-            parent: node.parent,
-            above: node.above.into_iter().collect(),
-            below: node.below.into_iter().collect(),
-        }
-    }
-}
-
 impl Sides {
     /// The node in absolute ranks.
     pub fn absolute(self, case: Case) -> Sides {
@@ -51,23 +42,12 @@ impl Sides {
             below: all(self.below),
         }
     }
-
-    /// How many children's contributions need a buffer of their own.
-    pub fn temporaries(&self) -> usize {
-        self.above.len().saturating_sub(1) + self.below.len()
-    }
 }
 
-/// Segment by segment from the children to the parent, combined in `held`.
+/// One segment on its way from the children to the parent, combined in `held`.
 ///
-/// The nearest child above is received where the result is built and the own contribution
-/// combined with it there, so that nothing is copied; each other child has a temporary, from
-/// number 1 upwards.
-pub fn up(segments: usize, sides: Sides, held: Buffer) -> impl Iterator<Item = Step> {
-    (0..segments).flat_map(move |segment| segment_up(segment, &sides, held))
-}
-
-/// One segment of [`up`].
+/// The nearest child above is received where the result is built and the own contribution combined with it there, so that
+/// nothing is copied; each other child has a temporary, from number 1 upwards.
 fn segment_up(segment: usize, sides: &Sides, held: Buffer) -> Vec<Step> {
     let chunk = |buffer| Part::range(buffer, segment, 1);
     let (input, held) = (chunk(Buffer::Input), chunk(held));
@@ -104,7 +84,7 @@ const HELD_PLACES: usize = 4;
 /// Segments of one child that may be on their way or waiting.
 const CHILD_PLACES: usize = 2;
 
-/// Adds the temporaries that [`up`] needs: number 0 to build the result in, where the rank has no
+/// Adds the temporaries of a reduce: number 0 to build the result in, where the rank has no
 /// output, and one for each of `children`.
 pub fn with_temporaries(schedule: Schedule, children: usize) -> Schedule {
     let places = |most: usize| Temporary::ring(most.min(schedule.parts_per_block));
@@ -125,7 +105,10 @@ fn held(case: Case) -> Buffer {
 
 /// A reduce along one tree.
 fn along(case: Case, sides: Sides) -> Schedule {
-    let children = sides.temporaries();
-    let steps = up(case.segments, sides, held(case));
+    let (held, children) = (
+        held(case),
+        sides.above.len().saturating_sub(1) + sides.below.len(),
+    );
+    let steps = (0..case.segments).flat_map(move |segment| segment_up(segment, &sides, held));
     with_temporaries(Schedule::new(case.segments, steps), children)
 }

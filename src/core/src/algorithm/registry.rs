@@ -1,6 +1,8 @@
 //! Every algorithm of our own, in one table. A new algorithm is one file and one row.
 
-pub use super::row::{BlockOrder, Cut, InPlace, Lengths, Parameter, Row, SEGMENTS_MAX, Values};
+pub use super::row::{
+    BlockOrder, Cut, FixedOrder, InPlace, Lengths, Parameter, Row, SEGMENTS_MAX, Values,
+};
 
 use super::pattern::Pattern;
 use super::row::row;
@@ -54,6 +56,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 const SEGMENTED_SHARE: &[Parameter] = &[Segsize(Cut::Share, &[16 * KIB, 64 * KIB, 256 * KIB, MIB])];
+const SHORT_SHARE: &[Parameter] = &[Segsize(Cut::Share, &[16 * KIB, 64 * KIB])];
 const SEGMENTED: &[Parameter] = &[Segsize(
     Cut::Message,
     &[4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB],
@@ -75,6 +78,7 @@ const BRUCK: &str = "Bruck et al., IEEE TPDS 8(11), 1997";
 #[rustfmt::skip]
 pub const ROWS: &[Row] = &[
     row(Allreduce, "recursive_doubling", allreduce::recursive_doubling::schedule, THAKUR)
+        .in_fixed_order()
         .symmetric(Symmetry::Exchange(1)),
     row(Allreduce, "ring", allreduce::ring::schedule, RING)
         .needs(&[Commutative])
@@ -87,7 +91,14 @@ pub const ROWS: &[Row] = &[
         .copied_in_place()
         .own_block_first()
         .symmetric(Symmetry::Rotation(1)),
-    row(Allreduce, "rabenseifner", allreduce::rabenseifner::schedule, THAKUR).symmetric(Symmetry::Exchange(1)),
+    row(Allreduce, "rabenseifner", allreduce::rabenseifner::schedule, THAKUR)
+        .in_fixed_order()
+        .symmetric(Symmetry::Exchange(1)),
+    row(Allreduce, "direct", allreduce::direct::allreduce, PJESIVAC)
+        .parameters(SHORT_SHARE)
+        .needs(&[FewRanks])
+        .copied_in_place()
+        .for_fixed_order(),
     row(Allreduce, "circulant", allreduce::circulant::schedule, TRAEFF)
         .needs(&[Commutative])
         .copied_in_place()
@@ -100,7 +111,7 @@ pub const ROWS: &[Row] = &[
     )
     .parameters(HIGH_RADIX)
     .symmetric(Symmetry::Exchange(8)),
-    row(Allreduce, "reduce_bcast", allreduce::reduce_bcast::schedule, WILKINS).parameters(RADIX).copied_in_place(),
+    row(Allreduce, "reduce_bcast", allreduce::reduce_bcast::schedule, WILKINS).parameters(RADIX).in_fixed_order(),
     row(Bcast, "binomial", bcast::knomial::schedule, THAKUR),
     row(Bcast, "binomial_doubling", bcast::doubling::schedule, BINE),
     row(Bcast, "knomial", bcast::knomial::schedule, WILKINS).parameters(HIGH_RADIX),
@@ -119,6 +130,15 @@ pub const ROWS: &[Row] = &[
         .needs(&[Commutative])
         .copied_in_place(),
     row(Reduce, "rabenseifner", reduce::rabenseifner::schedule, THAKUR).needs(&[Commutative]),
+    row(Reduce, "binomial_in_order", reduce::binomial_in_order::schedule, THAKUR)
+        .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])])
+        .copied_in_place()
+        .for_fixed_order(),
+    row(Reduce, "direct", allreduce::direct::reduce, PJESIVAC)
+        .parameters(SHORT_SHARE)
+        .needs(&[FewRanks])
+        .copied_in_place()
+        .for_fixed_order(),
     row(Reduce, "in_order", reduce::in_order::schedule, PJESIVAC)
         .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB, 64 * KIB])])
         .copied_in_place(),
@@ -152,9 +172,9 @@ pub const ROWS: &[Row] = &[
         .copied_in_place()
         .symmetric(Symmetry::Rotation(1)),
     row(ReduceScatter, "recursive_halving", reduce_scatter::recursive_halving::schedule, THAKUR)
-        .needs(&[Commutative])
         .any_lengths()
         .copied_in_place()
+        .in_fixed_order()
         .symmetric(Symmetry::Exchange(1)),
     row(ReduceScatter, "pairwise", reduce_scatter::pairwise::schedule, THAKUR)
         .needs(&[Commutative])
@@ -176,10 +196,12 @@ pub const ROWS: &[Row] = &[
     row(Scatter, "binomial", scatter::binomial::schedule, THAKUR),
     row(Scan, "recursive_doubling", scan::recursive_doubling::inclusive, HILLIS),
     row(Scan, "linear", scan::linear::inclusive, "MPI standard, section on scan")
-        .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])]),
+        .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])])
+        .in_fixed_order(),
     row(Exscan, "recursive_doubling", scan::recursive_doubling::exclusive, HILLIS),
     row(Exscan, "linear", scan::linear::exclusive, "MPI standard, section on scan")
-        .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])]),
+        .parameters(&[Segsize(Cut::Message, &[0, 16 * KIB])])
+        .in_fixed_order(),
     row(Barrier, "dissemination", barrier::dissemination::schedule, "Hensgen, Finkel & Manber, IJPP 17(1), 1988")
         .parameters(RADIX)
         .symmetric(Symmetry::Rotation(1)),
@@ -220,7 +242,7 @@ mod tests {
     #[test]
     fn every_pattern_has_an_algorithm_that_every_call_may_use() {
         for pattern in Pattern::ALL {
-            assert!(rows(pattern).any(|row| row.needs.is_empty() || pattern == ReduceScatter));
+            assert!(rows(pattern).any(|row| row.needs.is_empty()));
         }
     }
 }

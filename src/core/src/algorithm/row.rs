@@ -19,6 +19,7 @@ pub struct Row {
     pub in_place: InPlace,
     pub symmetry: Symmetry,
     pub blocks: BlockOrder,
+    pub fixed_order: FixedOrder,
     /// Where the algorithm is described.
     pub source: &'static str,
 }
@@ -37,6 +38,15 @@ pub enum BlockOrder {
     Any,
     /// Its own first, then the one before, round to the one behind its own.
     OwnThenBack,
+}
+
+/// Whether operands are combined in the order of [`fixed_order`](super::fixed_order), on any number of ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FixedOrder {
+    Broken,
+    Kept,
+    /// That is what it is for: where any order will do it is only forced.
+    Purpose,
 }
 
 /// What a call in place needs.
@@ -90,11 +100,15 @@ impl Row {
     }
 
     /// Whether the rank that needs the most needs about as much with any root. Where operands are combined in order, ranks
-    /// at the ends have fewer children than others; from so many ranks on some rank has two, and a parent.
+    /// at the ends have fewer children than others; from so many ranks on some rank has two, and a parent. In the fixed
+    /// order a root has a child more where other ranks fold onto it.
     pub fn is_alike_with_any_root(&self, n_ranks: usize) -> bool {
         const ENOUGH: usize = 6;
         let moves = self.pattern != Pattern::Reduce || self.needs.contains(&Need::Commutative);
-        moves || n_ranks >= ENOUGH
+        match self.fixed_order {
+            FixedOrder::Broken => moves || n_ranks >= ENOUGH,
+            FixedOrder::Kept | FixedOrder::Purpose => moves || n_ranks.is_power_of_two(),
+        }
     }
 
     /// The case of one call.
@@ -212,6 +226,7 @@ pub(super) const fn row(
         in_place: InPlace::Shared,
         symmetry: Symmetry::None,
         blocks: BlockOrder::Any,
+        fixed_order: FixedOrder::Broken,
         source,
     }
 }
@@ -239,6 +254,20 @@ impl Row {
     pub(super) const fn own_block_first(self) -> Row {
         Row {
             blocks: BlockOrder::OwnThenBack,
+            ..self
+        }
+    }
+
+    pub(super) const fn in_fixed_order(self) -> Row {
+        Row {
+            fixed_order: FixedOrder::Kept,
+            ..self
+        }
+    }
+
+    pub(super) const fn for_fixed_order(self) -> Row {
+        Row {
+            fixed_order: FixedOrder::Purpose,
             ..self
         }
     }

@@ -1,13 +1,17 @@
 //! One way to run one collective: what tells the library to, or what of ours runs it, and what it needs.
 
-use crate::algorithm::registry::{Lengths, Scheduled};
+use crate::algorithm::registry::{FixedOrder, Lengths, Scheduled};
 use crate::collective::Collective;
 use crate::need::{Facts, Need, Unmet};
 use crate::node::on_nodes::{Crossing, OnNodes};
 use crate::shape::Shape;
 use crate::variant::{Family, VariantName};
 
-/// How the library is told to run a native variant.
+/// The ranks of a node whose operands one of them combines in the fixed order, at most: their partial results have room
+/// on its stack.
+pub const FOLDED_MOST: u32 = 1023;
+
+/// How the library is made to run a native variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steering {
     /// Nothing to tell.
@@ -42,7 +46,7 @@ pub struct Variant {
 
 impl Variant {
     /// A variant with nothing but its name.
-    pub(super) fn named(collective: Collective, name: VariantName) -> Variant {
+    pub(crate) fn named(collective: Collective, name: VariantName) -> Variant {
         Variant {
             collective,
             name,
@@ -60,6 +64,9 @@ impl Variant {
         if self.name.family != Family::Default && facts.n_ranks < 2 {
             return Some(Unmet::Call(Need::TwoRanks));
         }
+        if facts.fixed_order && !self.keeps_fixed_order(facts) {
+            return Some(Unmet::Order);
+        }
         let first = |needs: &[Need], facts: &Facts| {
             let mut needs = needs.iter().copied();
             needs.find(|need| !need.met(facts, segsize))
@@ -74,7 +81,29 @@ impl Variant {
         })
     }
 
-    /// Whether the library has to be told an algorithm.
+    /// Whether it combines the operands of a call in the order of
+    /// [`fixed_order`](crate::algorithm::fixed_order), as what stands for the library's own choice does then.
+    fn keeps_fixed_order(&self, facts: &Facts) -> bool {
+        if !self.collective.is_reduction() || self.name.family == Family::Default {
+            return true;
+        }
+        let is_kept = |own: Scheduled| own.row().fixed_order != FixedOrder::Broken;
+        let here = facts.n_ranks / facts.nodes.max(1);
+        let nodes_are_parts =
+            facts.ranks_by_node && facts.even_nodes && (facts.nodes == 1 || here.is_power_of_two());
+        let node_folds = facts.plain_elements && here <= FOLDED_MOST && nodes_are_parts;
+        match self.own {
+            Some(Own::Schedule(own)) => is_kept(own),
+            Some(Own::Node(OnNodes::Alone)) => node_folds,
+            Some(Own::Node(own)) => match own.crossing() {
+                Some(Crossing::Schedule(own)) => is_kept(own) && node_folds,
+                Some(Crossing::Library) | None => false,
+            },
+            None => false,
+        }
+    }
+
+    /// Whether the library has to be steered to its algorithm.
     pub fn is_steered(&self) -> bool {
         self.steering != Steering::None
     }
@@ -91,24 +120,18 @@ impl Variant {
     /// Whether some call with at most `bytes_max` bytes on `n_ranks` ranks of `nodes` nodes could
     /// run this variant.
     pub fn possible(&self, n_ranks: u32, nodes: u32, bytes_max: u64) -> bool {
-        self.never_met(n_ranks, nodes, bytes_max).is_none()
+        let usual = Facts::usual(self.collective, bytes_max, n_ranks, nodes);
+        self.never_met(&usual).is_none()
     }
 
-    /// What no such call has; `None` where some call could run this variant. No need becomes unmet when a message
-    /// grows, so the largest decides.
-    pub fn never_met(&self, n_ranks: u32, nodes: u32, bytes_max: u64) -> Option<Unmet> {
+    /// What no call has that is like this one with any elements, in place or not; `None` where some such call could run
+    /// this variant. No need becomes unmet when a message grows, so the largest decides.
+    pub fn never_met(&self, largest: &Facts) -> Option<Unmet> {
         let unmet = |in_place| {
             self.unmet(&Facts {
-                n_ranks,
-                nodes,
-                message_bytes: bytes_max,
-                count: Some(bytes_max),
-                commutative: true,
-                builtin_op: true,
+                count: Some(largest.message_bytes),
                 in_place,
-                ranks_by_node: true,
-                equal_blocks: true,
-                plain_elements: true,
+                ..*largest
             })
         };
         let out_of_place = unmet(false)?;

@@ -1,5 +1,5 @@
-//! Whether a library was told which algorithms to run: by rules or selection files, as `colltune export` writes them, or by
-//! variables. Then its own choice is another one, and times of the two are two data sets.
+//! User settings that choose a library's algorithms: rules or selection files, as `colltune export` writes them, or
+//! variables. With them the library's own choice is another one, and times of the two are two data sets.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ const PREFIX: &str = "told-";
 /// What the variables of the component of Open MPI begin with that has our variants, where environments hold them.
 pub const OPEN_MPI: &str = "OMPI_MCA_coll_tuned_";
 
-/// What a library was told, as a word that tells one from another; displays as `told-1f2e3d4c`.
+/// A hash of these settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToldWord(u32);
 
@@ -39,6 +39,13 @@ impl ToldWord {
         Some(ToldWord((word ^ (word >> 32)) as u32))
     }
 
+    /// The same of jobs that do not run the library's own choice of reductions, but one in a fixed order.
+    pub fn with_fixed_order(told: Option<ToldWord>) -> ToldWord {
+        let before = told.map_or(1, |told| told.0.into());
+        let word = hash_bytes(before, b"reproducible=fixed");
+        ToldWord((word ^ (word >> 32)) as u32)
+    }
+
     /// What it displays as.
     pub fn from_name(name: &str) -> Option<ToldWord> {
         let digits = name.strip_prefix(PREFIX)?;
@@ -54,8 +61,8 @@ impl fmt::Display for ToldWord {
     }
 }
 
-/// The variables of an environment by which `library` is told which algorithms to run, sorted. What is without effect is
-/// none, nor is what `colltune run` itself draws before a job.
+/// The variables of an environment that choose algorithms of `library`, sorted. Variables without effect are left
+/// out, and so are those that `colltune run` itself draws before a job.
 pub fn settings(environment: &[(String, String)], library: Library) -> Vec<(String, String)> {
     let all = environment
         .iter()
@@ -102,7 +109,7 @@ fn is_told_to_open_mpi(all: &[(&str, &str)], name: &str, value: &str) -> bool {
     })
 }
 
-/// Of a collective's variables what is not as it is without them, and the files.
+/// A collective's variables that differ from their defaults, and the files.
 fn is_told_to_mpich(name: &str, value: &str) -> bool {
     let Some(rest) = name.strip_prefix("MPIR_CVAR_") else {
         return false;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::account::{CAUSES, Cause};
 use crate::catalogue::Variant;
 use crate::classify::Layout;
 use crate::collective::Collective;
@@ -21,6 +22,8 @@ pub struct Membership {
     pub layout: Layout,
     /// Whether the ranks of each node stand together in rank order.
     pub ranks_by_node: bool,
+    /// Whether each node has as many of them.
+    pub even_nodes: bool,
 }
 
 impl Membership {
@@ -40,6 +43,7 @@ impl Membership {
                 ppn: on_node.values().copied().max().unwrap_or(0),
             },
             ranks_by_node: changes == on_node.len(),
+            even_nodes: on_node.values().min() == on_node.values().max(),
         }
     }
 }
@@ -63,12 +67,41 @@ pub struct Ability {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Possible {
     Yes,
-    No,
+    No(Cause),
 }
 
-impl From<bool> for Possible {
-    fn from(able: bool) -> Possible {
-        if able { Possible::Yes } else { Possible::No }
+impl Possible {
+    /// It is, but where something is so.
+    pub fn unless(is_so: bool, cause: Cause) -> Possible {
+        if is_so {
+            Possible::No(cause)
+        } else {
+            Possible::Yes
+        }
+    }
+
+    /// As a word, so that the largest of all members' says whether, and why, one of them cannot.
+    pub const fn word(self) -> u64 {
+        match self {
+            Possible::Yes => 0,
+            Possible::No(cause) => 1 + cause as u64,
+        }
+    }
+
+    pub fn of(word: u64) -> Possible {
+        let Some(place) = word.checked_sub(1) else {
+            return Possible::Yes;
+        };
+        let row = CAUSES.get(place as usize);
+        Possible::No(row.map_or(Cause::Agreement, |row| row.cause))
+    }
+
+    /// Why it is not.
+    pub fn cause(self) -> Option<Cause> {
+        match self {
+            Possible::Yes => None,
+            Possible::No(cause) => Some(cause),
+        }
     }
 }
 
@@ -76,16 +109,14 @@ impl From<bool> for Possible {
 pub const ABILITY_WORDS: usize = 5;
 
 impl Ability {
-    /// A word each, so that the largest of all members' says whether one of them cannot. What more is to be agreed
-    /// gets a word more.
+    /// What more is to be agreed gets a word more.
     pub fn words(self) -> [u64; ABILITY_WORDS] {
-        let unable = |possible| u64::from(possible == Possible::No);
         [
             self.number,
-            unable(self.native),
-            unable(self.own_families),
+            self.native.word(),
+            self.own_families.word(),
             self.spent_ppm,
-            unable(self.pays),
+            self.pays.word(),
         ]
     }
 }
@@ -106,30 +137,31 @@ impl Agreed {
     /// Before the set-up.
     pub(super) const NOTHING: Agreed = Agreed {
         id: 0,
-        native: Possible::No,
-        own_families: Possible::No,
+        native: Possible::No(Cause::FewCalls),
+        own_families: Possible::No(Cause::FewCalls),
         spent_ppm: 0,
-        pays: Possible::No,
+        pays: Possible::No(Cause::FewCalls),
     };
 
     /// From the largest of each of the members' words.
     pub fn of(words: [u64; ABILITY_WORDS]) -> Agreed {
-        let [id, no_native, no_own, spent_ppm, does_not_pay] = words;
+        let [id, native, own_families, spent_ppm, pays] = words;
         Agreed {
             id,
-            native: Possible::from(no_native == 0),
-            own_families: Possible::from(no_own == 0),
+            native: Possible::of(native),
+            own_families: Possible::of(own_families),
             spent_ppm,
-            pays: Possible::from(does_not_pay == 0),
+            pays: Possible::of(pays),
         }
     }
 
-    /// Whether the members can run a variant that is not `default` at all. What runs over a device's memory is the
+    /// Why the members cannot run a variant that is not `default` at all. What runs over a device's memory is the
     /// library alone, and it gets the buffers themselves: broadcasts and alltoalls of some types would be packed.
-    pub fn allows(self, variant: &Variant) -> bool {
+    pub fn rules_out(self, variant: &Variant) -> Option<Cause> {
         let packed = matches!(variant.collective, Collective::Bcast | Collective::Alltoall);
-        (self.native == Possible::Yes || !variant.is_steered())
-            && (self.own_families == Possible::Yes || (variant.own.is_none() && !packed))
+        let native = self.native.cause().filter(|_| variant.is_steered());
+        let own = self.own_families.cause();
+        native.or(own.filter(|_| variant.own.is_some() || packed))
     }
 }
 
@@ -160,20 +192,21 @@ mod tests {
         assert_eq!((agreed.id, agreed.native), (7, Possible::Yes));
         assert_eq!(agreed.spent_ppm, 50);
         let unable = Ability {
-            native: Possible::No,
+            native: Possible::No(Cause::Threads),
             ..able
         };
         let agreed = largest(&[first, able, unable]);
-        assert_eq!(agreed.native, Possible::No);
+        assert_eq!(agreed.native, Possible::No(Cause::Threads));
         assert_eq!(
             (agreed.own_families, agreed.pays),
             (Possible::Yes, Possible::Yes)
         );
         let poor = Ability {
-            pays: Possible::No,
+            pays: Possible::No(Cause::Unpaid),
             ..able
         };
-        assert_eq!(largest(&[first, poor, able]).pays, Possible::No);
+        let pays = largest(&[first, poor, able]).pays;
+        assert_eq!(pays, Possible::No(Cause::Unpaid));
     }
 
     #[test]
@@ -182,7 +215,8 @@ mod tests {
         let together = of(&[3, 3, 1, 1, 1, 0]);
         let layout = together.layout;
         assert_eq!((layout.n_ranks, layout.nodes, layout.ppn), (6, 3, 3));
-        assert!(together.ranks_by_node);
-        assert!(!of(&[0, 1, 0, 1]).ranks_by_node);
+        assert!(together.ranks_by_node && !together.even_nodes);
+        let round = of(&[0, 1, 0, 1]);
+        assert!(!round.ranks_by_node && round.even_nodes);
     }
 }

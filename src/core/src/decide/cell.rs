@@ -4,6 +4,7 @@ mod conclusion;
 
 use std::collections::TryReserveError;
 
+use crate::account::{Cause, Causes};
 use crate::race::{Race, Standing};
 use crate::record::Probability;
 use crate::review::{self, Observed};
@@ -60,6 +61,8 @@ pub struct CellState {
     pub(super) best: u16,
     /// What the library's own choice is in this run: DEFAULT, or what was chosen before the job began.
     pub(super) told: u16,
+    /// What is left out of its draws and choice, or was at some time, and why.
+    pub(super) left_out: Causes,
     /// Key of the counter-based random numbers.
     key: u64,
     /// With which what runs was drawn, where that was once for the whole run.
@@ -125,16 +128,31 @@ impl CellState {
         (agreed, hopeless): (Agreed, &Hopeless),
     ) -> Result<CellState, TryReserveError> {
         let entry = rules.terms.cells.cell(model_cell);
-        let mut best = rules.best(model_cell, membership);
+        let mut left_out = Causes::default();
+        let mut best = rules
+            .chosen(model_cell, membership)
+            .unwrap_or_else(|cause| {
+                left_out.add(cause);
+                DEFAULT
+            });
+        if best != DEFAULT {
+            let cause = agreed.rules_out(rules.variant(entry.collective, best));
+            cause.into_iter().for_each(|cause| left_out.add(cause));
+        }
         let is_forced = rules.is_forced(entry.collective);
         let watch_gap = rules
             .watch_gap(membership)
             .filter(|_| !is_forced && best != DEFAULT);
+        let explores = !is_forced && rules.terms.mode.records();
+        let mut of_draws = Causes::default();
         let mut weights = match watch_gap {
             Some(_) => vec![(DEFAULT, 0.5), (best, 0.5)],
-            None => rules.weights(model_cell, membership, agreed),
+            None => rules.weights(model_cell, membership, agreed, &mut of_draws),
         };
-        let sampling = watch_gap.is_some() || (!is_forced && rules.terms.mode.records());
+        if explores {
+            of_draws.iter().for_each(|cause| left_out.add(cause));
+        }
+        let sampling = watch_gap.is_some() || explores;
         // One draw per cell and run: the same on every communicator, hence without its number.
         let once = rules.draws_once();
         let key = key(
@@ -158,7 +176,11 @@ impl CellState {
         if races && watch_gap.is_none() {
             // Where the default alone is left it races alone, which is settled at the first review.
             let is_kept = |variant| [DEFAULT, best].contains(&variant);
-            weights.retain(|(variant, _)| is_kept(*variant) || !hopeless.has(model_cell, *variant));
+            let is_hopeless = |variant| !is_kept(variant) && hopeless.has(model_cell, variant);
+            if weights.iter().any(|(variant, _)| is_hopeless(*variant)) {
+                left_out.add(Cause::Hopeless);
+            }
+            weights.retain(|(variant, _)| !is_hopeless(*variant));
         }
         let warmups = match as_published {
             true => 0,
@@ -173,6 +195,7 @@ impl CellState {
             next_arm: None,
             best,
             told: rules.told(entry.collective, entry.bytes),
+            left_out,
             key,
             drawn_once,
             warmups,
@@ -211,6 +234,10 @@ impl CellState {
         if let Some(every_ns) = rules.heed_ns(membership).filter(|_| best != DEFAULT) {
             cell.beat = Beat::new(every_ns, entry.bytes.lo);
         }
+        if membership.layout.n_ranks == 1 {
+            cell.left_out = Causes::default();
+            cell.left_out.add(Cause::OneRank);
+        }
         cell.keep_quiet();
         Ok(cell)
     }
@@ -229,6 +256,7 @@ impl CellState {
             return;
         }
         let gap = review::LEARNING_GAP * (self.warmups + 1);
+        self.left_out.add(Cause::Unpaid);
         self.gap_least = review::stretched(gap, spent_ppm, budget_ppm);
         self.plan(0, settings.samples_per_cell);
     }
@@ -300,8 +328,8 @@ impl CellState {
         review::may_be_drawn(seen.samples, *judged)
     }
 
-    /// With which probability an arm is drawn for the next sampled call, all else being as it is; where none is, with which
-    /// that happens.
+    /// With which probability an arm is drawn for the next sampled call, all else being as it is; for `None`, that no
+    /// arm is drawn.
     pub(super) fn probability(&self, arm: Option<usize>) -> Option<Probability> {
         if self.drawn_once.is_some() {
             return self.drawn_once;
@@ -389,8 +417,8 @@ impl CellState {
         self.samples == arms + 1 && (2..=FEW_ARMS).contains(&arms)
     }
 
-    /// Takes how long something behind the last sample took this rank; whether it is to be told. What the last sample
-    /// pushes into another call of this cell is in that one's own time: calls that run a variant come in a row.
+    /// Takes how long something behind the last sample took this rank; false where it is not kept. What the last sample
+    /// pushes into another call of this cell is in its time: a variant's calls come in a row.
     pub(super) fn close_gap(&mut self, part: GapPart, ns: u64) -> bool {
         let Some(last) = self.fresh.last_mut() else {
             return part == GapPart::Shift;
@@ -402,7 +430,7 @@ impl CellState {
         told
     }
 
-    /// Forgets the samples since the last review, where there is nobody to compare them with.
+    /// Forgets the samples since the last review, where there is no other rank to compare them with.
     pub(super) fn forget(&mut self) {
         self.fresh.clear();
     }

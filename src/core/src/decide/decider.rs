@@ -2,12 +2,14 @@
 
 mod blocks;
 mod cells;
+mod counting;
 mod heed;
 mod label;
 mod samples;
 
 use std::collections::TryReserveError;
 
+use crate::account::Cause;
 use crate::collective::Collective;
 use crate::race::Sample;
 use crate::record::CallClass;
@@ -17,6 +19,7 @@ use super::agreed::{Agreed, Membership, Origin, Possible};
 use super::call::{SharedCall, SharedDetails};
 use super::cell::CellState;
 use super::decision::{Chosen, Decision, Heeded, Measured, UnderWay};
+use super::epochs::Epochs;
 use super::hopeless::Hopeless;
 use super::impasse::{Impasse, Reason};
 use super::rules::{Rules, SETUP_BYTES, Telling};
@@ -38,6 +41,7 @@ pub struct Decider {
     put_off_until: u64,
     /// Calls before this number run `default` unless they move much; none before the first one was looked at.
     waits_until: u64,
+    epochs: Epochs,
     agreed: Agreed,
     /// The same as it was in the set-up: a rank may make a cell before a review and the others behind it.
     set_up_with: Agreed,
@@ -64,8 +68,8 @@ enum Standing {
     /// Not set up: calls run `default`.
     Young,
     Ready,
-    /// Runs `default` for good; all members see that alike.
-    Aside,
+    /// Runs `default` for good from so many calls on, and had drawn from so many on; all members see that alike.
+    Aside(Cause, u64, u64),
 }
 
 /// What the samples of any review take.
@@ -85,6 +89,7 @@ impl Decider {
             young_bytes: 0,
             put_off_until: 0,
             waits_until: 0,
+            epochs: Epochs::NEVER,
             agreed: Agreed::NOTHING,
             set_up_with: Agreed::NOTHING,
             hopeless: Hopeless::NOTHING,
@@ -121,6 +126,7 @@ impl Decider {
         self.young_bytes = 0;
         self.put_off_until = 0;
         self.waits_until = 0;
+        self.epochs = Epochs::NEVER;
         self.agreed = Agreed::NOTHING;
         self.set_up_with = Agreed::NOTHING;
         self.cells_in_use = 0;
@@ -128,27 +134,26 @@ impl Decider {
         self.under_way = None;
     }
 
-    /// That of a communicator that all members see to be none of ours: one between two groups, or with members of
-    /// another job.
+    /// That of a communicator that is gone, or that all members see to be none of ours.
     pub fn aside() -> Decider {
         Decider {
-            standing: Standing::Aside,
+            standing: Standing::Aside(Cause::Agreement, 0, u64::MAX),
             ..Decider::new(Origin::Program)
         }
     }
 
-    /// Runs `default` from here on, because the members could not agree: the library reports an error in that, as
-    /// where one of them is gone, and the communicator is of no use to any of them.
+    /// Runs `default` from the present call on: the job was switched off, or the members could not agree. The library
+    /// reports an error in that, as where one of them is gone, and the communicator is of no use to any of them.
     #[cold]
-    pub fn stand_aside(&mut self) {
-        self.standing = Standing::Aside;
-        self.under_way = None;
+    pub fn stand_aside(&mut self, cause: Cause) {
+        self.end_sample();
+        self.standing = Standing::Aside(cause, self.calls.saturating_sub(1), self.tuned_from);
         self.tuned_from = u64::MAX;
     }
 
     /// Whether the communicator runs `default` for good.
     pub fn is_aside(&self) -> bool {
-        self.standing == Standing::Aside
+        matches!(self.standing, Standing::Aside(..))
     }
 
     /// Tuned calls so far, the present one included.
@@ -185,6 +190,9 @@ impl Decider {
         }
         if self.calls < self.tuned_from {
             return self.decide_young(rules, call, details);
+        }
+        if self.calls >= self.epochs.next {
+            return Decision::NextEpoch;
         }
         self.calls += 1;
         self.decide_in_cell(rules, call, details)
@@ -223,7 +231,7 @@ impl Decider {
         match self.standing {
             Standing::Young if due || rules.telling == Telling::All => Decision::SetUp,
             Standing::Ready if due => self.decide_due(rules, call, details),
-            Standing::Young | Standing::Ready | Standing::Aside => Decision::Default,
+            Standing::Young | Standing::Ready | Standing::Aside(..) => Decision::Default,
         }
     }
 
@@ -231,21 +239,24 @@ impl Decider {
         rules.setup_is_due(self.origin, self.calls, self.young_bytes)
     }
 
-    /// Takes what the members agreed on, and decides on the call that asked for it; `None` where they see that the
+    /// Takes what the members agreed on, and decides on the call that asked for it; or why they see that the
     /// communicator is not to be tuned. Where a member cannot pay for what that needs they ask again, ever more seldom.
     #[cold]
     pub fn set_up(
         &mut self,
         rules: &Rules,
-        agreed: Option<(Agreed, Membership, Hopeless)>,
+        agreed: Result<(Agreed, Membership, Hopeless), Cause>,
         call: SharedCall,
         details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
-        let Some((agreed, membership, hopeless)) = agreed else {
-            self.standing = Standing::Aside;
-            return Decision::Default;
+        let (agreed, membership, hopeless) = match agreed {
+            Ok(agreed) => agreed,
+            Err(cause) => {
+                self.stand_aside(cause);
+                return Decision::Default;
+            }
         };
-        if agreed.pays == Possible::No && rules.puts_off() {
+        if agreed.pays != Possible::Yes && rules.puts_off() {
             self.put_off_until = self.calls.saturating_mul(PUT_OFF);
             return Decision::Default;
         }
@@ -269,6 +280,7 @@ impl Decider {
         details: &dyn Fn() -> SharedDetails,
     ) -> Decision {
         self.tuned_from = self.calls - 1;
+        self.epochs = self.epochs(rules);
         self.decide_in_cell(rules, call, details)
     }
 
@@ -371,13 +383,22 @@ impl Decider {
         (place, index): (usize, u64),
     ) -> Decision {
         let cell = self.cells.cell(call.collective, place);
-        let wish = cell.wish(index);
+        let mut wish = cell.wish(index);
         let default_arm = cell.default_arm();
+        let is_plain = wish.arm.is_none() && !wish.sampled;
+        if self.epochs.runs_default && is_plain && !rules.is_forced(call.collective) {
+            self.epochs.has_replaced |= wish.variant != DEFAULT;
+            if rules.telling == Telling::Needed {
+                return Decision::Default;
+            }
+            wish.variant = DEFAULT;
+        }
         let mut chosen = Chosen {
             place,
             index,
             wish: wish.variant,
             variant: wish.variant,
+            refused: None,
             sampled: wish.sampled,
             probability: None,
             class: 0,
@@ -392,9 +413,10 @@ impl Decider {
             chosen.probability = rules.known_here(cell.probability(wish.arm));
         }
         if wish.variant != DEFAULT {
-            let facts = self.facts(call, &details);
+            let facts = self.facts(rules, call, &details);
             let variant = rules.variant(call.collective, wish.variant);
-            if !rules.applies(variant, &details, &facts, self.agreed) {
+            if let Some(cause) = rules.refusal(variant, &details, &facts, self.agreed) {
+                chosen.refused = Some(cause).filter(|cause| !cell.left_out.has(*cause));
                 chosen.variant = DEFAULT;
                 chosen.probability = None;
                 chosen.arm = default_arm;
@@ -412,53 +434,6 @@ impl Decider {
             arm: self.cells.cell(collective, chosen.place).default_arm(),
             ..chosen
         }
-    }
-
-    /// Undoes the counting of the last call, which the library has refused on this rank, at once and without a
-    /// message: it has not taken place. Whoever makes it right finds what the other ranks found.
-    #[cold]
-    pub fn take_back(&mut self, call: SharedCall) {
-        debug_assert!(self.calls > 0, "a call is counted before it is taken back");
-        self.end_sample();
-        self.calls = self.calls.saturating_sub(1);
-        if self.calls >= self.tuned_from {
-            let of_all = self.calls + 1;
-            if call.collective.agrees_on_size()
-                && let Some(cells) = self.cells.of_mut(call.collective)
-            {
-                cells.sizes.take_back(of_all);
-            }
-            let call = self.sized(call);
-            let cells = self.cells.of_mut(call.collective);
-            let cell = cells.and_then(|cells| {
-                let is_sized = !call.collective.agrees_on_size() || call.bytes > 0;
-                let place = cells.by_size.position(call.bytes).filter(|_| is_sized)?;
-                cells.state_mut(place)
-            });
-            if let Some(cell) = cell {
-                cell.calls = cell.calls.saturating_sub(1);
-            }
-        }
-        if self.calls <= self.tuned_from {
-            // It has not made the set-up due either.
-            self.tuned_from = u64::MAX;
-            let bytes = Rules::setup_bytes(call);
-            self.young_bytes = self.young_bytes.saturating_sub(bytes);
-        }
-    }
-
-    /// Counts a call of which the edge knows that it is like one that ran `variant` in this cell, and gives its
-    /// number there; `None`, and nothing is counted, where it does not simply run that again.
-    #[inline(always)]
-    pub fn repeat(&mut self, collective: Collective, place: usize, variant: u16) -> Option<u64> {
-        let cell = self.cells.of_mut(collective)?.state_mut(place)?;
-        let index = cell.calls;
-        if index >= cell.quiet_until || cell.best != variant {
-            return None;
-        }
-        cell.calls = index + 1;
-        self.calls += 1;
-        Some(index)
     }
 
     /// The sentence that ends the job where this rank cannot go on with the others.
@@ -483,7 +458,7 @@ mod tests {
         let mut young = Decider::new(Origin::Program);
         (young.calls, young.young_bytes) = (7, 4096);
         let mut aside = young.clone();
-        aside.stand_aside();
+        aside.stand_aside(Cause::Switch);
         let mut ready = young.clone();
         (ready.standing, ready.tuned_from) = (Standing::Ready, 3);
         ready.membership = Some(Membership::of([0, 0].into_iter()));

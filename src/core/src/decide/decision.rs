@@ -1,5 +1,6 @@
 //! What a decider answers about a call.
 
+use crate::account::Cause;
 use crate::collective::Collective;
 use crate::record::Probability;
 
@@ -19,9 +20,9 @@ pub struct UnderWay {
 pub enum Decision {
     /// The library's own choice, and nothing more.
     Default,
-    /// All members compare what they can do; then [`super::Decider::set_up`] decides.
+    /// The ranks agree on their abilities in one reduction. Then [`super::Decider::set_up`] decides.
     SetUp,
-    /// The call's cell is to be made first: [`super::Decider::prepare`] does so, and decides. Nobody else is
+    /// The call's cell is to be made first: [`super::Decider::prepare`] does so, and decides. No other rank is
     /// involved, but it computes with floating-point numbers, which must mean the same on all ranks.
     Prepare,
     /// All members tell each other whether the job was switched off ([`super::Decider::heed_words`]); then
@@ -31,6 +32,9 @@ pub enum Decision {
     /// [`super::Decider::measure`] decides.
     Measure(Measured),
     Chosen(Chosen),
+    /// With this call begins or ends an epoch by which the job's gain is measured: [`super::Decider::next_epoch`] takes the
+    /// time. Then it is to be decided anew: the call is not counted yet, and no other rank is involved.
+    NextEpoch,
     /// The sampled call before this one has not returned, and the other ranks have taken its time into account. So
     /// must this one ([`super::Decider::observe`]), and then decide anew: the present call is not counted yet.
     Unobserved(UnderWay),
@@ -77,6 +81,8 @@ pub struct Chosen {
     pub variant: u16,
     /// Whether it is timed, on all ranks.
     pub sampled: bool,
+    /// Why the wish does not apply, unless that holds for the whole cell.
+    pub refused: Option<Cause>,
     /// With which the variant was drawn, where it is sampled and known.
     pub probability: Option<Probability>,
     /// Flags of its class, where it is sampled.

@@ -10,7 +10,7 @@
 //! - *Every call is counted* ([`Decider::decide`]) before this rank's own arguments are looked at. Only what the
 //!   library refuses outright is taken back ([`Decider::take_back`]): it has not taken place.
 //! - *Every exchange that is asked for takes place*, and every call runs what was decided.
-//! - *Nobody goes on alone*: what a rank cannot carry out was agreed before, or ends the job ([`impasse`]).
+//! - *No rank goes on alone*: what a rank cannot carry out was agreed before, or ends the job ([`impasse`]).
 
 pub use crate::call;
 
@@ -22,6 +22,7 @@ pub mod hopeless;
 pub mod rooms;
 
 mod beat;
+mod epochs;
 mod sizes;
 pub use sizes::{BLOCK_WORDS, Blocks};
 mod watch;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bincode::{Decode, Encode};
 
+use crate::account::{Cause, Causes};
 use crate::algorithm::pattern::Pattern;
 use crate::bound::{self, DRAWN_RARELY, Extent};
 use crate::catalogue::{self, Crossing, Facts, Need, OnNodes, Own, Steering, Unmet, Variant};
@@ -16,7 +17,7 @@ use crate::node::layout;
 use crate::preset::{self, Preset};
 use crate::record::Probability;
 use crate::request::{Forced, Mode};
-use crate::settings::{LearnerKind, Reproducible, Settings};
+use crate::settings::{LearnerKind, Reproducible, Settings, SummaryTo};
 use crate::space::{Cell, Range};
 use crate::variant::{Family, VariantName};
 
@@ -31,7 +32,7 @@ pub struct JobTerms {
     pub seed: u64,
     pub mode: Mode,
     pub forced: Vec<Forced>,
-    /// What the library was told before the job began.
+    /// Algorithms that `colltune run` set for Intel MPI before the job (`I_MPI_ADJUST_*`).
     pub presets: Vec<Preset>,
     pub cells: CellTable,
     /// What the site decided, but for what the simulator found: that is in the model. Its families are those to
@@ -47,7 +48,7 @@ pub struct JobTerms {
 pub enum TablesFrom {
     /// A database, or nowhere.
     Database,
-    /// A site folder, which jobs only read, and whose switch they heed.
+    /// A site folder, which jobs only read, and whose switch they obey.
     Site,
 }
 
@@ -65,11 +66,20 @@ impl JobTerms {
 
     /// The mean distance of the pairs in which choices are watched; `None` where nothing is.
     pub(super) fn watch_gap(&self) -> Option<u64> {
-        let is_on = self.mode.exploits()
-            && self.settings.reproducible == Reproducible::Off
-            && !self.is_as_published();
+        let may_change = self.settings.reproducible.leaves_choices_free();
+        let is_on = self.mode.exploits() && may_change && !self.is_as_published();
         let gap = 1_000_000u64.checked_div(self.settings.watch_ppm())?;
         is_on.then_some(gap)
+    }
+
+    /// How many calls there are for each that runs the library's own choice in an epoch: half as many as for each that is
+    /// watched, times what the dearest of the replaced choices is expected to take. `None` where nothing is chosen,
+    /// or no report is asked for.
+    fn epochs_gap(&self) -> Option<u64> {
+        let is_told =
+            self.tables_from == TablesFrom::Database || self.settings.summary != SummaryTo::Nobody;
+        let gap = self.watch_gap().filter(|_| is_told)? / 2;
+        Some(gap.max(1).saturating_mul(self.cells.dearest()?))
     }
 
     /// Whether what sampled calls say is kept for the next training: in `exploit` where there are choices to watch.
@@ -97,10 +107,12 @@ pub struct Rules {
     pub names: [Vec<String>; Collective::ALL.len()],
     /// By collective, the variant that every call runs to which it applies.
     forced: [Option<u16>; Collective::ALL.len()],
-    /// Whether every call is to be told one by one, from a communicator's first on.
+    /// Whether every call is reported one by one, from a communicator's first on.
     pub telling: Telling,
     /// Whether the library's own algorithms are drawn before the job, by whoever starts it.
     pub(super) draws_before_job: bool,
+    /// See [`Rules::epochs_gap`]. Reckoned once: calls come under the program's floating-point environment.
+    epochs_gap: Option<u64>,
 }
 
 /// Which calls the edge wants to hear of.
@@ -115,8 +127,8 @@ pub enum Telling {
 /// A communicator is set up when its calls so far have moved so many bytes, however few they are: by then a set-up,
 /// two short reductions and what the first draws ask for, is no more than what one of them takes.
 pub(super) const SETUP_BYTES: u64 = 4 << 20;
-/// As often a call counts whose size is a block's: all ranks' blocks are moved, and how many those are nobody knows
-/// before the set-up. So it is blocks of 512 KiB that are enough.
+/// As often a call counts whose size is a block's: all ranks' blocks are moved, and their number is unknown before
+/// the set-up. So it is blocks of 512 KiB that are enough.
 const SETUP_BLOCKS: u64 = 8;
 /// Where nothing is explored so many times as many calls have to come on a communicator that the program made: many live
 /// for a few alone, and a set-up takes as long as two of them.
@@ -130,8 +142,10 @@ impl Rules {
             names.collect::<Vec<_>>()
         });
         let mut all = variants.iter().flatten();
+        let draws_before_job = all.any(|one| matches!(one.steering, Steering::Intel { .. }));
         Rules {
-            draws_before_job: all.any(|one| matches!(one.steering, Steering::Intel { .. })),
+            draws_before_job,
+            epochs_gap: terms.epochs_gap().filter(|_| !draws_before_job),
             forced: forced(&terms, &names),
             terms,
             variants,
@@ -145,6 +159,7 @@ impl Rules {
     pub(super) fn with(mut self, telling: Telling) -> Rules {
         self.telling = telling;
         self.forced = forced(&self.terms, &self.names);
+        self.epochs_gap = self.terms.epochs_gap().filter(|_| !self.draws_before_job);
         self
     }
 
@@ -172,7 +187,10 @@ impl Rules {
     /// Whether ranks may send messages of ours: for algorithms of our own, or to agree on levers. A program says that it
     /// has any when it asks for the first time, too late to make a communicator; so jobs that learn are ready for it.
     pub fn may_send(&self) -> bool {
-        self.may_run_own() || self.terms.mode.records() || !self.terms.levers.is_empty()
+        self.keeps_fixed_order()
+            || self.may_run_own()
+            || self.terms.mode.records()
+            || !self.terms.levers.is_empty()
     }
 
     pub fn variant(&self, collective: Collective, variant: u16) -> &Variant {
@@ -208,10 +226,10 @@ impl Rules {
         }
     }
 
-    /// Whether a set-up may be put off: where nobody asked for what comes behind it in any case.
+    /// Whether a set-up may be put off: where the user asked for nothing that needs one in any case.
     pub(super) fn puts_off(&self) -> bool {
         self.terms.forced.is_empty()
-            && self.terms.settings.reproducible == Reproducible::Off
+            && self.terms.settings.reproducible.leaves_choices_free()
             && self.telling == Telling::Needed
     }
 
@@ -226,7 +244,7 @@ impl Rules {
         call.bytes.saturating_mul(times).min(SETUP_BYTES)
     }
 
-    /// Whether each recorded call draws as the paper has it: no call is left out, none is a warm-up, no variant drops out.
+    /// Whether each recorded call draws as the paper has it: without warm-up, omitted calls and dropped variants.
     pub(super) fn draws_as_published(&self) -> bool {
         self.terms.is_as_published() && self.terms.mode == Mode::Explore
     }
@@ -244,7 +262,7 @@ impl Rules {
         }
     }
 
-    /// Calls of a communicator behind which none is sampled any more. Ranks share no number of those on others.
+    /// Calls of a communicator behind which sampling ends. Ranks share no number of those on others.
     pub(super) fn samples_max(&self) -> u64 {
         match self.draws_as_published() {
             true => self.terms.settings.records_per_run,
@@ -263,6 +281,12 @@ impl Rules {
         (membership.layout.n_ranks > 1).then_some(gap)
     }
 
+    /// How many calls of a communicator there are for each that runs the library's own choice in an epoch, to measure what
+    /// the choices gain; `None` where there are none.
+    pub(super) fn epochs_gap(&self, membership: Membership) -> Option<u64> {
+        self.epochs_gap.filter(|_| membership.layout.n_ranks > 1)
+    }
+
     /// How often the members of a communicator ask each other whether the job was switched off.
     pub(super) fn heed_ns(&self, membership: Membership) -> Option<u64> {
         let every = self.terms.heeds_every()?.as_nanos();
@@ -275,51 +299,86 @@ impl Rules {
         self.terms.mode = Mode::Off;
         self.terms.forced.clear();
         self.forced = Default::default();
+        self.epochs_gap = None;
     }
 
-    /// What the cell's sampled calls draw from on a communicator: variants and their weights.
+    /// What the cell's sampled calls draw from on a communicator: variants and their weights. Adds why others do not.
     pub(super) fn weights(
         &self,
         place: u32,
         membership: Membership,
         agreed: Agreed,
+        left_out: &mut Causes,
     ) -> Vec<(u16, f64)> {
         if self.terms.mode == Mode::Record {
             return vec![(DEFAULT, 1.0)];
         }
         let cell = self.terms.cells.cell(place);
         let collective = cell.collective;
-        let possible = |variant: u16| {
-            let known = self.variant(collective, variant);
-            let layout = membership.layout;
-            variant == DEFAULT
-                || (agreed.allows(known)
-                    && known.possible(layout.n_ranks, layout.nodes, cell.bytes.last()))
-        };
+        let largest = self.usual(collective, cell.bytes.last(), membership);
         let absurd = self.absurd(&cell, membership);
         let as_published = self.terms.is_as_published();
         let shares = self.terms.cells.shares(place);
         let shares = shares.filter_map(|(variant, probability)| {
             let is_free = variant == DEFAULT || as_published;
-            if !self.is_wanted(collective, variant) || !is_free && absurd[usize::from(variant)] {
+            let run = self.during_run(collective, variant);
+            let cause = if !self.is_wanted(collective, variant) {
+                Some(Cause::Families)
+            } else if !is_free && absurd[usize::from(variant)] {
+                Some(Cause::Bound)
+            } else if run == DEFAULT {
+                None
+            } else {
+                let known = self.variant(collective, run);
+                let unmet = || known.never_met(&largest).map(lacks(Cause::Shape));
+                agreed.rules_out(known).or_else(unmet)
+            };
+            if let Some(cause) = cause {
+                if probability > 0.0 {
+                    left_out.add(cause);
+                }
                 return None;
             }
             let is_known = is_free || !self.is_out_of_reach(place, variant, membership);
             let rarely = if is_known { 1.0 } else { DRAWN_RARELY };
-            Some((self.during_run(collective, variant), rarely * probability))
+            Some((run, rarely * probability))
         });
-        shares
-            .filter(|(variant, _)| possible(*variant))
-            .fold(Vec::new(), merged)
+        shares.fold(Vec::new(), merged)
     }
 
-    /// For each of a collective's variants whether its cost in a cell is known to be absurd on so many ranks.
+    /// Whether the operands of a collective have to be combined in one order, whatever runs. Then `default` stands for
+    /// what does so and needs nothing.
+    pub fn has_fixed_order(&self, collective: Collective) -> bool {
+        self.keeps_fixed_order() && collective.is_reduction()
+    }
+
+    /// The same of all reductions; a job that is off runs the library's own choices.
+    pub fn keeps_fixed_order(&self) -> bool {
+        self.terms.mode != Mode::Off && self.terms.settings.reproducible == Reproducible::Fixed
+    }
+
+    /// A call as most programs make it on a communicator.
+    fn usual(&self, collective: Collective, bytes: u64, membership: Membership) -> Facts {
+        let Layout { n_ranks, nodes, .. } = membership.layout;
+        Facts {
+            ranks_by_node: membership.ranks_by_node,
+            even_nodes: membership.even_nodes,
+            fixed_order: self.has_fixed_order(collective),
+            ..Facts::usual(collective, bytes, n_ranks, nodes)
+        }
+    }
+
+    /// For each of a collective's variants whether its cost in a cell is known to be absurd on so many ranks. Where
+    /// operands have a fixed order few are left, and what they cost beside the others does not matter.
     fn absurd(&self, cell: &Cell, membership: Membership) -> Vec<bool> {
         let variants = &self.variants[cell.collective.index()];
+        if self.has_fixed_order(cell.collective) {
+            return vec![false; variants.len()];
+        }
         bound::absurd(variants, extent(membership), cell.bytes)
     }
 
-    /// Whether nobody knows what a variant of a cell takes on so many ranks, by where the cell's choice was measured.
+    /// Whether the time of a cell's variant on so many ranks is unknown, by where the cell's choice was measured.
     fn is_out_of_reach(&self, place: u32, variant: u16, membership: Membership) -> bool {
         let Cell {
             collective, bytes, ..
@@ -342,31 +401,55 @@ impl Rules {
 
     /// What runs in a cell when nothing is sampled.
     pub(super) fn best(&self, place: u32, membership: Membership) -> u16 {
+        self.chosen(place, membership).unwrap_or(DEFAULT)
+    }
+
+    /// The same; where the library's own choice runs though there is another, or is all that could, why.
+    pub(super) fn chosen(&self, place: u32, membership: Membership) -> Result<u16, Cause> {
         let cell = self.terms.cells.cell(place);
         let collective = cell.collective;
         if let Some(forced) = self.forced(collective) {
-            return forced;
+            return Ok(forced);
         }
-        // As published, what is not drawn is the library's choice while there is something to learn.
+        // As published, calls that are not drawn run the library's choice while there is something to learn.
         if self.terms.mode == Mode::Record || self.draws_as_published() {
-            return DEFAULT;
+            return Ok(DEFAULT);
         }
         let best = self.terms.cells.best(place);
-        let is_unheard_of = || {
-            self.absurd(&cell, membership)[usize::from(best)]
-                || self.is_out_of_reach(place, best, membership)
-        };
-        if best == DEFAULT
-            || !self.is_wanted(collective, best)
-            || !self.terms.is_as_published() && is_unheard_of()
-        {
-            return DEFAULT;
+        if best == DEFAULT {
+            return match (self.terms.mode.exploits(), self.terms.cells.generation) {
+                (false, _) => Ok(DEFAULT),
+                (true, 0) => Err(Cause::Unlearned),
+                (true, _) => Err(Cause::Kept),
+            };
         }
-        self.during_run(collective, best)
+        let largest = self.usual(collective, cell.bytes.last(), membership);
+        let is_out_of_order = || {
+            let unmet = self.variant(collective, best).unmet(&largest);
+            unmet == Some(Unmet::Order)
+        };
+        if !self.is_wanted(collective, best) {
+            return Err(Cause::Families);
+        }
+        if is_out_of_order() {
+            return Err(Cause::Order);
+        }
+        if !self.terms.is_as_published() {
+            if self.absurd(&cell, membership)[usize::from(best)] {
+                return Err(Cause::Bound);
+            }
+            if self.is_out_of_reach(place, best, membership) {
+                return Err(Cause::Reach);
+            }
+        }
+        Ok(self.during_run(collective, best))
     }
 
-    /// What the library's own choice is for these sizes: what it was told before the run, or DEFAULT.
+    /// What the library's own choice is for these sizes: its preset of before the run, or DEFAULT.
     pub(super) fn told(&self, collective: Collective, bytes: Range) -> u16 {
+        if self.has_fixed_order(collective) {
+            return DEFAULT;
+        }
         let told = |one: &&Preset| one.collective == collective && one.bytes.contains(bytes.lo);
         let told = self.terms.presets.iter().find(told);
         let place = told.and_then(|one| self.place_of(collective, &one.variant));
@@ -378,30 +461,38 @@ impl Rules {
         self.variant(collective, variant).unmet(facts)
     }
 
-    /// Whether a variant runs a call of a communicator. Only what all ranks share decides.
-    pub(super) fn applies(
+    /// Why a variant does not run a call of a communicator. Only what all ranks share decides.
+    pub(super) fn refusal(
         &self,
         variant: &Variant,
         details: &SharedDetails,
         facts: &Facts,
         agreed: Agreed,
-    ) -> bool {
+    ) -> Option<Cause> {
         if !details.exact && self.terms.settings.reproducible == Reproducible::Strict {
-            return false;
+            return Some(Cause::Strict);
         }
         // Messages of several blocks have counts of ints, too.
         let total = total_bytes(variant.collective, facts.message_bytes, facts.n_ranks);
-        agreed.allows(variant)
-            && total <= i32::MAX as u64
-            && variant.applies(facts)
-            && (variant.own.is_none()
-                || (details.combines
-                    && fits(variant.own, facts)
-                    && !self.is_told_across(variant, facts.message_bytes)))
+        if let Some(cause) = agreed.rules_out(variant) {
+            return Some(cause);
+        }
+        if total > i32::MAX as u64 {
+            return Some(Cause::Long);
+        }
+        if let Some(unmet) = variant.unmet(facts) {
+            return Some(lacks(Cause::Needs)(unmet));
+        }
+        variant.own.as_ref()?;
+        if !details.combines || !fits(variant.own, facts) {
+            return Some(Cause::Elements);
+        }
+        let is_told = self.is_told_across(variant, facts.message_bytes);
+        is_told.then_some(Cause::Preset)
     }
 
-    /// What a call that runs the library's own choice is recorded as, in a cell where that is `told`; `None` where
-    /// nobody knows what ran, because the call lacks what it needs.
+    /// What a call that runs the library's own choice is recorded as, in a cell with this preset. `None` where it is
+    /// unknown what ran, because the preset does not apply to the call.
     pub(super) fn label_of_default(
         &self,
         call: SharedCall,
@@ -415,7 +506,7 @@ impl Rules {
         (call.bytes <= preset::BYTES_MAX && known.applies(facts)).then_some(told)
     }
 
-    /// Whether the library's own choice between the nodes may be what it was told before the run.
+    /// Whether the library's own choice between the nodes may be a preset of before the run.
     fn is_told_across(&self, variant: &Variant, bytes: u64) -> bool {
         // What blocks of one length are padded for.
         let across = variant.collective.padded().unwrap_or(variant.collective);
@@ -435,8 +526,8 @@ impl Rules {
         }
     }
 
-    /// What drawing a variant comes to where the library's own algorithms cannot be told apart during
-    /// a run: these all are its choice, whatever it was told before.
+    /// What drawing a variant comes to where the library cannot be steered during a run: all its algorithms are then
+    /// its own choice, whatever was preset.
     fn during_run(&self, collective: Collective, variant: u16) -> u16 {
         match self.variant(collective, variant).steering {
             Steering::Intel { .. } => DEFAULT,
@@ -485,8 +576,16 @@ fn merged(mut shares: Vec<(u16, f64)>, (variant, share): (u16, f64)) -> Vec<(u16
     shares
 }
 
-/// Whether an unmet need is worth a word to who forced a variant: that there is nothing to do, or nobody to do it
-/// with, is not.
+/// What calls lack, if it is not the order of operands.
+fn lacks(needs: Cause) -> impl Fn(Unmet) -> Cause {
+    move |unmet| match unmet {
+        Unmet::Order => Cause::Order,
+        Unmet::Call(_) | Unmet::Across(_) => needs,
+    }
+}
+
+/// Whether an unmet need is worth a word to the user who forced a variant: a call without bytes or other ranks is
+/// not.
 pub fn is_worth_a_word(unmet: Unmet) -> bool {
     ![Need::SomeBytes, Need::TwoRanks]
         .map(Unmet::Call)
@@ -576,7 +675,7 @@ mod tests {
                         count: facts.count,
                         ..SharedDetails::MOVES
                     };
-                    rules.applies(variant, &details, &facts, agreed)
+                    rules.refusal(variant, &details, &facts, agreed).is_none()
                 };
                 let variants = rules.variants[collective.index()].iter().skip(1);
                 for variant in variants.filter(|one| one.applies(&facts(least - 1))) {
@@ -637,7 +736,7 @@ mod tests {
         let agreed = Agreed::of([1, 0, 0, 0, 0]);
         let drawn = |nodes| {
             let (place, membership) = bcast_on(&rules, nodes);
-            let drawn = rules.weights(place, membership, agreed);
+            let drawn = rules.weights(place, membership, agreed, &mut Causes::default());
             let name = |(variant, _): &(u16, f64)| {
                 let known = rules.variant(Collective::Bcast, *variant);
                 known.name.to_string()
@@ -667,7 +766,7 @@ mod tests {
         let (rules, agreed) = (of_many_nodes("default"), Agreed::of([1, 0, 0, 0, 0]));
         let share = |nodes, name: &str| {
             let (place, membership) = bcast_on(&rules, nodes);
-            let weights = rules.weights(place, membership, agreed);
+            let weights = rules.weights(place, membership, agreed, &mut Causes::default());
             let named = |(variant, _): &&(u16, f64)| {
                 rules.variant(Collective::Bcast, *variant).name.to_string() == name
             };
@@ -716,7 +815,7 @@ mod tests {
             rules.variant(Collective::Bcast, best).name.to_string()
         };
         const UNKNOWN: &str = "node:shm+default";
-        // Where nobody noted it, it was on as many ranks as the cell has at the least: 1,025 nodes of two.
+        // Without a note, it was on as many ranks as the cell has at the least: 1,025 nodes of two.
         let rules = of_many_nodes(UNKNOWN);
         for nodes in [2, 9, 64, 1025, 4100] {
             assert_eq!(best(&rules, nodes), UNKNOWN, "{nodes}");

@@ -9,6 +9,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use bincode::{Decode, Encode};
 
+use crate::account::default_ticks;
 use crate::catalogue;
 use crate::collective::Collective;
 use crate::library::Library;
@@ -173,7 +174,7 @@ impl CellTable {
         self.rows[place as usize].best
     }
 
-    /// The default's time over that variant's, by the training; 1 where nobody measured it.
+    /// The default's time over that variant's, by the training; 1 where it was not measured.
     pub fn gain(&self, place: u32) -> f64 {
         self.numbers[self.rows[place as usize].gain as usize]
     }
@@ -194,6 +195,18 @@ impl CellTable {
     /// Whether any cell runs something else than the library's own choice.
     pub fn chooses(&self) -> bool {
         self.rows.iter().any(|row| row.best != DEFAULT)
+    }
+
+    /// How many times as long as what runs in a cell the library's own choice takes there, at most and rounded up to
+    /// between 1 and 1,000; `None` where it runs in all of them. Reckoned in whole numbers, as in the program's calls.
+    pub fn dearest(&self) -> Option<u64> {
+        const PARTS: u64 = 1 << 10;
+        let chosen = self.rows.iter().filter(|row| row.best != DEFAULT);
+        let times = chosen.map(|row| {
+            let gain = self.numbers[row.gain as usize];
+            default_ticks(PARTS, gain).div_ceil(PARTS).clamp(1, 1000)
+        });
+        times.max()
     }
 
     /// Whether what runs in any cell when nothing is sampled meets a condition.

@@ -1,5 +1,5 @@
-//! Every interleaving of the steps of small cases: no piece is overwritten before its last reader has it, none
-//! is read before it is there, and nobody waits for ever.
+//! Every interleaving of the steps of small cases: no piece is overwritten before its last reader has it, or read
+//! before it is there, and no rank waits for ever.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -26,6 +26,7 @@ struct Case {
     early: u64,
     telling: Telling,
     in_place: bool,
+    fixed_order: bool,
     calls: Vec<(Kind, u64)>,
 }
 
@@ -55,6 +56,7 @@ fn steps(case: &Case, place: usize) -> Vec<Numbered> {
             in_place: case.in_place,
             holed: false,
             arriving: false,
+            fixed_order: case.fixed_order.then_some(0),
         };
         for piece in 0..pieces {
             let Ok(()) = phase.steps(piece, &mut |step| {
@@ -102,12 +104,16 @@ fn ready(case: &Case, ranks: &[Rank], own: usize, (first, step): Numbered) -> bo
                 .all(|done| done + case.cells + case.early >= first + piece)
         }
         MemoryStep::Await { of, flag, piece } => ranks[of].told(flag) >= first + piece,
+        MemoryStep::Fold { piece, .. } => {
+            let mut others = ranks.iter().enumerate().filter(|(rank, _)| *rank != own);
+            others.all(|(_, rank)| rank.filled >= first + piece)
+        }
         _ => true,
     }
 }
 
-/// Takes it, and says the fault where it reads what is not there. That a rank writes a cell at once hides nothing: who
-/// could read in the middle could read behind it, too.
+/// Takes it, and says the fault where it reads a piece that is not there. That a rank writes a cell at once hides
+/// nothing: a rank that could read in the middle could read behind it, too.
 fn take(
     case: &Case,
     ranks: &mut [Rank],
@@ -140,6 +146,20 @@ fn take(
                     return Err(format!("rank {own} writes in a cell of {of}"));
                 }
                 ranks[own].cells[place(ticket)] = ticket;
+            }
+        }
+        MemoryStep::Fold { piece, into, .. } => {
+            let ticket = first + piece;
+            for (of, rank) in ranks.iter().enumerate().filter(|(of, _)| *of != own) {
+                let found = rank.cells[place(ticket)];
+                if found != ticket {
+                    return Err(format!(
+                        "rank {own} wants {ticket} of {of} and finds {found}"
+                    ));
+                }
+            }
+            if matches!(into, Units::Cell { of, .. } if of != own) {
+                return Err(format!("rank {own} writes in another one's cell"));
             }
         }
         MemoryStep::Tell { flag, piece } => {
@@ -226,6 +246,7 @@ fn two_ranks_never_read_a_wrong_piece_nor_wait_for_ever() {
                     early: 0,
                     telling,
                     in_place: cells == 2,
+                    fixed_order: cells == 3,
                     calls,
                 };
                 let states = explore(&case).unwrap_or_else(|fault| {
@@ -241,15 +262,18 @@ fn two_ranks_never_read_a_wrong_piece_nor_wait_for_ever() {
 fn three_ranks_never_read_a_wrong_piece_nor_wait_for_ever() {
     for first in kinds() {
         for second in kinds() {
-            let case = Case {
-                n: 3,
-                cells: 2,
-                early: 0,
-                telling: Telling::Each,
-                in_place: true,
-                calls: vec![(first, 1), (second, 2)],
-            };
-            explore(&case).unwrap_or_else(|fault| panic!("{first:?} and {second:?}: {fault}"));
+            for fixed_order in [false, true] {
+                let case = Case {
+                    n: 3,
+                    cells: 2,
+                    early: 0,
+                    telling: Telling::Each,
+                    in_place: true,
+                    fixed_order,
+                    calls: vec![(first, 1), (second, 2)],
+                };
+                explore(&case).unwrap_or_else(|fault| panic!("{first:?} and {second:?}: {fault}"));
+            }
         }
     }
 }
@@ -265,6 +289,7 @@ fn a_ring_that_is_reused_too_early_is_found_out() {
                 early,
                 telling: Telling::Each,
                 in_place: false,
+                fixed_order: false,
                 calls: vec![(kind, 3)],
             })
         };
@@ -293,6 +318,7 @@ fn a_wait_that_one_rank_leaves_out_is_found_out() {
             early: 0,
             telling: Telling::Each,
             in_place: false,
+            fixed_order: false,
             calls: vec![(kind, 3)],
         };
         let all: Vec<_> = (0..case.n).map(|rank| steps(&case, rank)).collect();
@@ -302,7 +328,7 @@ fn a_wait_that_one_rank_leaves_out_is_found_out() {
                 let step = programs[rank].remove(left_out);
                 let found = explore_programs(&case, &programs);
                 let matters = match step.1 {
-                    // Who has been told of all slices knows that nobody reads in its cell any more.
+                    // A rank that has heard of all slices knows that no rank reads in its cell any more.
                     MemoryStep::AwaitRoom { .. } if kind == (Kind::ReduceSliced { root: rank }) => {
                         false
                     }

@@ -87,6 +87,16 @@ impl NodeMap {
         self.places.len()
     }
 
+    /// The place of the lowest rank on this node, from which on the others follow in order, round the node.
+    pub fn lowest_place(&self) -> usize {
+        let lowest = self
+            .here()
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, rank)| **rank);
+        lowest.map_or(0, |(place, _)| place)
+    }
+
     /// How many ranks the communicator has.
     #[inline]
     pub fn n_ranks(&self) -> usize {

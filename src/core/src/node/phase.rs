@@ -28,9 +28,9 @@ pub enum Units {
 /// A step of a rank. What it tells, the others wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryStep {
-    /// Waits until every other rank is done with what lay in the own cell of a piece.
+    /// Waits until every other rank has read the previous piece in this rank's cell.
     AwaitRoom { piece: u64 },
-    /// Waits until the rank in a place has told so of a piece.
+    /// Waits until the rank in a place has set this flag for a piece.
     Await { of: usize, flag: Flag, piece: u64 },
     /// Waits until the first so many units that come from other nodes into the target have come.
     Arrive { units: u64 },
@@ -45,6 +45,17 @@ pub enum MemoryStep {
     Combine {
         piece: u64,
         from: Units,
+        into: Units,
+        units: u64,
+    },
+    /// Waits until all others have filled their cells of a piece, and combines everybody's units in the order of
+    /// [`fixed_order`](crate::algorithm::fixed_order), those of the rank in place `lowest` first and so on round the node:
+    /// the own ones, and those that lie in the others' cells from unit `first` on.
+    Fold {
+        piece: u64,
+        lowest: usize,
+        own: Units,
+        first: u64,
         into: Units,
         units: u64,
     },
@@ -87,6 +98,9 @@ pub struct Phase<'a> {
     pub holed: bool,
     /// Whether what the rank gives comes from other nodes meanwhile.
     pub arriving: bool,
+    /// The place of the node's lowest rank, where operands have to be combined in the fixed order. Their units have no
+    /// holes then.
+    pub fixed_order: Option<usize>,
 }
 
 impl<'a> Phase<'a> {
@@ -104,6 +118,7 @@ impl<'a> Phase<'a> {
             in_place: inside.in_place,
             holed: false,
             arriving: inside.arriving,
+            fixed_order: None,
         }
     }
 
@@ -129,6 +144,7 @@ impl<'a> Phase<'a> {
             in_place: inside.in_place,
             holed: false,
             arriving: false,
+            fixed_order: None,
         }
     }
 
@@ -280,12 +296,31 @@ impl<'a> Phase<'a> {
         let Some(stretch) = self.stretches(piece, (own, own)).next() else {
             return Ok(());
         };
-        if self.in_place && own != last && matches!(self.kind, Kind::ReduceWhole { .. }) {
-            // The target is needed before the own contribution is. Nobody else reads this cell.
+        let is_needed_first = own != last || self.fixed_order.is_some();
+        if self.in_place && is_needed_first && matches!(self.kind, Kind::ReduceWhole { .. }) {
+            // The target is needed before the own contribution is. No other rank reads this cell.
             by.carry_out(MemoryStep::AwaitRoom { piece })?;
             self.fill(piece, by)?;
         }
         let (units, into) = (stretch.units, Units::Target(stretch.unit));
+        if let Some(lowest) = self.fixed_order {
+            let first = stretch.in_cell;
+            let own = match self.in_place {
+                true => Units::Cell {
+                    of: own,
+                    unit: first,
+                },
+                false => Units::Source(stretch.unit),
+            };
+            return by.carry_out(MemoryStep::Fold {
+                piece,
+                lowest,
+                own,
+                first,
+                into,
+                units,
+            });
+        }
         for of in (0..=last).rev() {
             if of != own {
                 let flag = Flag::Filled;
@@ -296,7 +331,7 @@ impl<'a> Phase<'a> {
                 unit: stretch.in_cell,
             };
             let from = match of == own && !self.in_place {
-                // What is not in place was not always filled in.
+                // The cell is not always filled where the call is not in place.
                 true => Units::Source(stretch.unit),
                 false => cell,
             };
@@ -321,6 +356,18 @@ impl<'a> Phase<'a> {
             true => Units::Room,
             false => cell(own),
         };
+        if let Some(lowest) = self.fixed_order {
+            by.carry_out(MemoryStep::Fold {
+                piece,
+                lowest,
+                own: Units::Source(first + start),
+                first: start,
+                into: sum,
+                units,
+            })?;
+            let flag = Flag::Combined;
+            return by.carry_out(MemoryStep::Tell { flag, piece });
+        }
         for of in (0..=last).rev() {
             if of != own {
                 let flag = Flag::Filled;
@@ -385,7 +432,7 @@ mod tests {
     use super::*;
     use crate::node::stage::OUTPUT;
 
-    /// A line is told of once, by the number in it.
+    /// A line is announced once, by the number in it.
     #[test]
     fn in_one_piece_nobody_waits_for_slices() {
         for kind in [Kind::AllreduceSliced, Kind::ReduceSliced { root: 1 }] {

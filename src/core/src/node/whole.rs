@@ -2,9 +2,9 @@
 //! run with symbolic contents and held against what the collective promises.
 //!
 //! A unit's content is the tree of the operations that combine contributions in it. Stages, the steps of phases in a
-//! node's memory, the messages that carry blocks and the programs of schedules are what the shim runs itself; carrying
-//! one of them out is a few lines here and there. Ranks go on in several orders, from one call into the next. The line of
-//! a short message is a cell here.
+//! node's memory, the messages that carry blocks and the programs of schedules are what the shim runs itself. Only
+//! carrying one of them out is written twice, in a few lines. Ranks go on in several orders, from one call into the
+//! next. The line of a short message is a cell here.
 
 mod memory;
 
@@ -20,9 +20,12 @@ use std::collections::VecDeque;
 use super::collected::moves_blocks;
 use super::map::NodeMap;
 use super::stage::Stage;
-use crate::catalogue::{self, Crossing, OnNodes, Own};
+use crate::algorithm::fixed_order::tests::{in_order, tree};
+use crate::algorithm::registry::FixedOrder;
+use crate::catalogue::{self, Crossing, Facts, OnNodes, Own, Variant};
 use crate::collective::Collective;
 use crate::library::{Library, Product};
+use crate::variant::{Family, VariantName};
 use across::{Origin, promised};
 use memory::{Case, Content, Found, Haste, Order};
 use run::run;
@@ -46,6 +49,14 @@ fn compare(case: &Case, found: &[Vec<Origin>]) -> Found<()> {
                     return Err(format!(
                         "rank {rank} combines unit {unit} of call {number} as rank 0 does not"
                     ));
+                }
+                if case.fixed_order {
+                    let fixed = tree(case.n_ranks(), |from| (from, unit as u64));
+                    if found.as_ref().map(in_order) != Some(Case::in_call(number, &fixed)) {
+                        return Err(format!(
+                            "rank {rank} combines unit {unit} of call {number} in another order"
+                        ));
+                    }
                 }
                 let mut found = found.as_ref().map_or(Vec::new(), Content::operands);
                 // On one node operands keep their order; between nodes they need not.
@@ -88,8 +99,9 @@ const COLLECTIVES: [Collective; 5] = [
 
 /// Nodes of one size and of several, of one rank, and ranks that go round the nodes.
 const ONE_NODE: [&[u32]; 4] = [&[0, 0], &[0, 0, 0], &[0; 5], &[0; 8]];
-const NODES: [&[u32]; 6] = [
+const NODES: [&[u32]; 7] = [
     &[0, 0, 1, 1],
+    &[5, 5, 5, 5, 4, 4, 4, 4, 6, 6, 6, 6],
     &[0, 1, 2, 0, 1, 2, 0, 1],
     &[7, 3, 3, 3, 7, 5],
     &[0, 0, 0, 0, 1],
@@ -108,6 +120,28 @@ fn hierarchical(collective: Collective, n_nodes: usize) -> Vec<(String, OnNodes)
     all.filter(|(_, own)| fits(own)).collect()
 }
 
+/// Whether the catalogue says of a variant that it combines operands in the fixed order there.
+fn keeps_fixed_order(collective: Collective, own: OnNodes, nodes_of_ranks: &[u32]) -> bool {
+    let map = NodeMap::new(nodes_of_ranks, 0).expect("a rank of it");
+    let (n_ranks, nodes) = (nodes_of_ranks.len() as u32, map.nodes.len() as u32);
+    let is_even = map
+        .nodes
+        .iter()
+        .all(|ranks| ranks.len() == map.nodes[0].len());
+    let changes = nodes_of_ranks.windows(2).filter(|two| two[0] != two[1]);
+    let variant = Variant {
+        own: Some(Own::Node(own)),
+        ..Variant::named(collective, VariantName::of(Family::Node, "any"))
+    };
+    collective.is_reduction()
+        && variant.applies(&Facts {
+            ranks_by_node: changes.count() + 1 == map.nodes.len(),
+            even_nodes: is_even,
+            fixed_order: true,
+            ..Facts::usual(collective, 8, n_ranks, nodes)
+        })
+}
+
 /// Hands over the cases of a variant.
 fn each(collective: Collective, own: OnNodes, visit: &mut dyn FnMut(&Case)) {
     let rooted = matches!(collective, Collective::Bcast | Collective::Reduce);
@@ -124,6 +158,7 @@ fn each(collective: Collective, own: OnNodes, visit: &mut dyn FnMut(&Case)) {
     for nodes_of_ranks in layouts {
         let map = NodeMap::new(nodes_of_ranks, 0).expect("a rank of it");
         let n_nodes = map.nodes.len();
+        let keeps_order = keeps_fixed_order(collective, own, nodes_of_ranks);
         if crossing.is_some_and(|schedule| !schedule.row().fits(n_nodes)) {
             continue;
         }
@@ -131,12 +166,14 @@ fn each(collective: Collective, own: OnNodes, visit: &mut dyn FnMut(&Case)) {
         // One unit, fewer than lanes, a few, and messages of several pieces.
         for (block, unit_bytes) in [(1, 8), (3, 8), (13, 8), (11, 6 << 10), (9, 12 << 10)] {
             for root in 0..roots {
-                for bits in 0..8 {
-                    let [in_place, overlaps, holed] = [1, 2, 4].map(|bit| bits & bit > 0);
+                for bits in 0..16 {
+                    let [in_place, overlaps, holed, fixed_order] =
+                        [1, 2, 4, 8].map(|bit| bits & bit > 0);
                     let is_bcast = collective == Collective::Bcast;
                     if in_place && is_bcast
                         || overlaps && !overlapping
                         || holed && !collective.is_reduction()
+                        || fixed_order && (holed || !keeps_order)
                     {
                         continue;
                     }
@@ -166,6 +203,7 @@ fn each(collective: Collective, own: OnNodes, visit: &mut dyn FnMut(&Case)) {
                             in_place,
                             overlaps,
                             holed,
+                            fixed_order,
                             order,
                             eager,
                             haste: None,
@@ -183,14 +221,15 @@ fn every_variant_over_the_nodes_does_what_its_collective_promises() {
         let all = variants(collective);
         assert!(all.len() > 1, "{collective} has {} variants", all.len());
         for (name, own) in all {
-            let mut cases = 0;
+            let (mut cases, mut in_fixed_order) = (0, 0);
             each(collective, own, &mut |case| {
                 cases += 1;
+                in_fixed_order += u32::from(case.fixed_order);
                 let found = check(case, &|_, _| {});
                 found.unwrap_or_else(|wrong| {
                     panic!(
                         "{collective} by {name}: {wrong}: nodes {:?}, {} units of {} bytes, root {}, in place {}, \
-                         overlapping {}, holed {}, {:?}, eager {}",
+                         overlapping {}, holed {}, fixed order {}, {:?}, eager {}",
                         case.nodes_of_ranks,
                         case.block,
                         case.unit_bytes,
@@ -198,17 +237,27 @@ fn every_variant_over_the_nodes_does_what_its_collective_promises() {
                         case.in_place,
                         case.overlaps,
                         case.holed,
+                        case.fixed_order,
                         case.order,
                         case.eager,
                     )
                 });
             });
             assert!(cases > 10, "{collective} by {name}: {cases} cases");
+            let keeps_order = collective.is_reduction()
+                && match own.crossing() {
+                    Some(Crossing::Schedule(schedule)) => {
+                        schedule.row().fixed_order != FixedOrder::Broken
+                    }
+                    Some(Crossing::Library) => false,
+                    None => own == OnNodes::Alone,
+                };
+            assert_eq!(in_fixed_order > 10, keeps_order, "{collective} by {name}");
         }
     }
 }
 
-/// Whether a stage does nothing, so that nobody misses it.
+/// Whether a stage does nothing, so that no check finds it missing.
 fn is_idle(rank: usize, nodes_of_ranks: &[u32], stage: &Stage, collective: Collective) -> bool {
     let here = nodes_of_ranks
         .iter()
@@ -236,6 +285,7 @@ fn a_stage_that_one_rank_leaves_out_is_found_out() {
                 in_place: false,
                 overlaps: false,
                 holed: false,
+                fixed_order: false,
                 order: Order::Lowest,
                 eager: false,
                 haste: None,
@@ -284,6 +334,7 @@ fn a_result_in_another_place_is_found_out() {
                 in_place: false,
                 overlaps: false,
                 holed: false,
+                fixed_order: false,
                 order: Order::Highest,
                 eager: false,
                 haste: None,
@@ -326,6 +377,7 @@ fn a_leader_that_reads_or_gives_too_early_is_found_out() {
                     in_place: false,
                     overlaps: true,
                     holed: false,
+                    fixed_order: false,
                     order: Order::Drawn(seed),
                     eager: false,
                     haste: Some(haste),

@@ -1,19 +1,16 @@
 //! What any variant is expected to cost on a machine that was calibrated, before it ever ran.
 //!
-//! Schedules of our own are simulated; an algorithm of the library by the schedules that it is like ([`alike`]); a
-//! composition by its parts, each as the best algorithm that the library has for it. What runs over shared memory has
-//! no expected cost.
+//! Schedules of our own are simulated; an algorithm of the library by the schedules that it is like ([`alike`]).
+//! What runs over shared memory has no expected cost.
 
 use std::collections::HashMap;
 
 use super::alike::{self, Step};
 use crate::algorithm::pattern::Pattern;
-use crate::algorithm::registry::{self, Row, Values};
+use crate::algorithm::registry::{Row, Values};
 use crate::algorithm::simulate::{Known, Machine, estimate_ns};
-use crate::catalogue::{self, Own, Variant};
-use crate::collective::Collective;
+use crate::catalogue::{Own, Variant};
 use crate::library::Library;
-use crate::variant::Family;
 
 /// Simulations that take more steps are not made.
 const STEPS_MAX: usize = 1 << 20;
@@ -22,7 +19,6 @@ const STEPS_MAX: usize = 1 << 20;
 pub struct Costs {
     library: Library,
     machine: Machine,
-    natives: HashMap<Collective, Vec<Variant>>,
     known: HashMap<Simulated, Known>,
 }
 
@@ -47,7 +43,6 @@ impl Costs {
         Costs {
             library,
             machine,
-            natives: HashMap::new(),
             known: HashMap::new(),
         }
     }
@@ -63,9 +58,6 @@ impl Costs {
         match variant.own {
             Some(Own::Schedule(own)) => self.simulated(own.row(), own.values, layout, bytes),
             Some(Own::Node(_)) => None,
-            None if variant.name.family == Family::Default => {
-                self.best(variant.collective, layout, bytes)
-            }
             None => {
                 let name = &variant.name.algorithm;
                 let steps = alike::alike(self.library.product, variant.collective, name)?;
@@ -81,29 +73,6 @@ impl Costs {
             self.simulated(&row, values, layout, step.bytes.of(bytes, layout.n_ranks()))
         };
         steps.iter().map(one).sum()
-    }
-
-    /// The cheapest of the library's algorithms; of a collective for which it has one alone, of ours.
-    fn best(&mut self, collective: Collective, layout: Layout, bytes: u64) -> Option<f64> {
-        let library = self.library;
-        let of = || {
-            let all = catalogue::variants(library, collective).into_iter();
-            all.filter(|variant| variant.name.family == Family::Native)
-                .collect()
-        };
-        let natives = self.natives.entry(collective).or_insert_with(of).clone();
-        let facts = catalogue::Facts::usual(collective, bytes, layout.n_ranks(), layout.nodes);
-        let native = natives
-            .iter()
-            .filter(|variant| variant.applies(&facts))
-            .filter_map(|variant| self.of(variant, layout, bytes))
-            .min_by(f64::total_cmp);
-        native.or_else(|| {
-            let rows = registry::rows(Pattern::of(collective)?);
-            rows.filter(|row| row.fits(layout.n_ranks() as usize))
-                .filter_map(|row| self.simulated(row, row.values()[0], layout, bytes))
-                .min_by(f64::total_cmp)
-        })
     }
 
     fn simulated(&mut self, row: &Row, values: Values, layout: Layout, bytes: u64) -> Option<f64> {
@@ -128,6 +97,8 @@ impl Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue;
+    use crate::collective::Collective;
 
     fn costs() -> (Library, Costs) {
         let library = "openmpi-4.1.4".parse().unwrap();
@@ -153,27 +124,5 @@ mod tests {
         let pipelined = cost("native:pipeline:segsize=128KiB");
         assert!(linear > 50.0 * pipelined, "{pipelined}");
         assert!(linear > 10.0 * cost("native:binomial"));
-    }
-
-    #[test]
-    fn the_default_costs_what_the_best_of_the_library_does() {
-        let (library, mut costs) = costs();
-        let layout = Layout { nodes: 4, ppn: 4 };
-        let mut cost = |collective, name: &str, bytes| {
-            let variant = catalogue::find(library, collective, name).unwrap();
-            costs.of(&variant, layout, bytes)
-        };
-        for bytes in [8, 4096, 1 << 20] {
-            let natives = catalogue::variants(library, Collective::Allreduce);
-            let facts = catalogue::Facts::usual(Collective::Allreduce, bytes, 16, 4);
-            let natives = natives
-                .iter()
-                .filter(|variant| variant.name.family == Family::Native && variant.applies(&facts));
-            let least = natives
-                .filter_map(|variant| cost(Collective::Allreduce, &variant.name.to_string(), bytes))
-                .min_by(f64::total_cmp);
-            assert_eq!(cost(Collective::Allreduce, "default", bytes), least);
-            assert_eq!(cost(Collective::Allreduce, "node:shm+default", bytes), None);
-        }
     }
 }

@@ -10,11 +10,13 @@ use crate::variant::{Family, Size};
 pub enum Undrawn {
     /// It needs what no call is known to have.
     Barred,
+    /// `exclude` in `colltune.toml` names it, for all cells or for a `[[space]]`.
     Excluded,
+    /// Its family is off: `families` leaves it out, or is not set and `colltune calibrate` has not run.
     Family(Family),
     /// No call of the cell has what it needs.
     Needs(Unmet),
-    /// The simulator, told of this machine, finds it so many times as slow as the best.
+    /// The simulator, calibrated on this machine, finds it so many times as slow as the best.
     Calibration(f64),
     /// By messages and bytes alone it costs more than so many times as much as another one.
     Shape(f64),
@@ -56,12 +58,15 @@ impl fmt::Display for Undrawn {
             Undrawn::Family(family) => {
                 write!(
                     f,
-                    "family {} is off: `families` in colltune.toml leaves it out, or is not set and `colltune calibrate` has not run",
+                    "family {} is off: `families` in colltune.toml leaves it out, or is not set and `colltune calibrate` has not run, or the learner \"ompicolltune\" draws the library's own alone",
                     family.name()
                 )
             }
             Undrawn::Needs(Unmet::Call(Need::Hierarchy)) => {
                 f.write_str("needs several nodes, with several ranks on one of them")
+            }
+            Undrawn::Needs(Unmet::Order) => {
+                f.write_str("adds in another order than `reproducible = \"fixed\"` promises")
             }
             Undrawn::Needs(unmet) => write!(f, "needs {unmet}"),
             Undrawn::Calibration(ratio) => write!(f, "calibration: {ratio:.1}x the best"),
@@ -70,7 +75,9 @@ impl fmt::Display for Undrawn {
                 "by its messages and bytes more than {factor:.0}x another variant"
             ),
             Undrawn::Sizes(least, most) if least >= most => {
-                f.write_str("never drawn, only forced: another variant does the same")
+                f.write_str(
+                    "never drawn, only forced: leaders of nodes are not tried with it, or it serves `reproducible = \"fixed\"` alone",
+                )
             }
             Undrawn::Sizes(least, u64::MAX) => write!(f, "tried from {} on", Size(*least)),
             Undrawn::Sizes(least, most) => {

@@ -4,9 +4,9 @@
 
 use super::Prior;
 use super::reason::Undrawn;
-use crate::catalogue::Variant;
+use crate::catalogue::{Facts, Variant};
 use crate::library::Library;
-use crate::settings::{LearnerKind, Settings};
+use crate::settings::{LearnerKind, Reproducible, Settings};
 use crate::space::{Block, Cell};
 use crate::variant::Family;
 
@@ -65,7 +65,12 @@ impl<'a> FirstDraws<'a> {
         if self.settings.exclude.contains(name) || block.exclude.contains(name) {
             return Some(Undrawn::Excluded);
         }
-        let unmet = variant.never_met(most_ranks(cell), most_nodes(cell), cell.bytes.last());
+        let (n_ranks, nodes) = (most_ranks(cell), most_nodes(cell));
+        let largest = Facts {
+            fixed_order: self.settings.reproducible == Reproducible::Fixed,
+            ..Facts::usual(cell.collective, cell.bytes.last(), n_ranks, nodes)
+        };
+        let unmet = variant.never_met(&largest);
         unmet.map(Undrawn::Needs)
     }
 }
@@ -148,7 +153,7 @@ mod tests {
                 &one,
                 "p2p:binomial",
                 16,
-                "family p2p is off: `families` in colltune.toml leaves it out, or is not set and `colltune calibrate` has not run",
+                "family p2p is off: `families` in colltune.toml leaves it out, or is not set and `colltune calibrate` has not run, or the learner \"ompicolltune\" draws the library's own alone",
             ),
             (
                 &one,

@@ -22,12 +22,21 @@ pub enum Reproducible {
     Run,
     /// Only reductions whose result cannot depend on order are tuned.
     Strict,
+    /// One order of additions for each number of ranks, whatever runs.
+    Fixed,
+}
+
+impl Reproducible {
+    /// Whether no bit depends on what runs, so that choices are as free as with `off`.
+    pub fn leaves_choices_free(self) -> bool {
+        matches!(self, Reproducible::Off | Reproducible::Fixed)
+    }
 }
 
 /// Where the buffers of a GPU-aware job's collectives lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
 pub enum Gpu {
-    /// Nobody knows, so where a rank of a job uses GPUs `default` and the library's own algorithms alone run.
+    /// Unknown, so where a rank of a job uses GPUs only `default` and the library's own algorithms run.
     #[default]
     Off,
     /// In the memory of the host, whatever else the job does with GPUs.
@@ -45,7 +54,7 @@ pub enum SummaryTo {
     File(String),
 }
 
-/// Who speaks for cells and variants that nobody has measured.
+/// Which model predicts cells and variants without measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
 pub enum Predicting {
     /// Gradient-boosted trees on the contrast with the default.
@@ -131,7 +140,7 @@ pub struct Settings {
     pub wait_warning_after: Duration,
     /// How long a rank whose arguments a variant cannot take waits for the others to find the same of theirs.
     pub mismatch_timeout: Duration,
-    /// How long raw records are kept once what they say is safe; `None`: for ever.
+    /// How long raw records are kept after evidence covers them. `None`: for ever.
     pub keep_raw: Option<Duration>,
     /// How old the trace of a running job must be to count as abandoned.
     pub stale_after: Duration,
@@ -188,15 +197,17 @@ impl Settings {
     /// The families whose variants are drawn beside `default` in jobs on `library`, sorted.
     ///
     /// Each further variant takes samples from the others. So schedules are among the usual ones only
-    /// where the simulator, told of this machine, leaves few of them. The learner as published knows the library's own
-    /// algorithms alone.
+    /// where the simulator, calibrated on this machine, leaves few of them. The learner as published knows the
+    /// library's own algorithms alone.
     pub fn families_on(&self, library: Library) -> Vec<Family> {
         self.families.clone().unwrap_or_else(|| {
             if self.learner == LearnerKind::OmpiCollTune {
                 return vec![Family::Native];
             }
             let mut usual = vec![Family::Native, Family::Node];
-            if self.simulated.contains_key(&library) {
+            // Where nodes hold no part of the fixed order, schedules alone keep it.
+            let is_fixed = self.reproducible == Reproducible::Fixed;
+            if is_fixed || self.simulated.contains_key(&library) {
                 usual.push(Family::P2p);
             }
             usual.sort_unstable();

@@ -242,7 +242,8 @@ pub static KEYS: &[Key] = &[
         Shown::Default("0.005"),
         "The share of a cell's calls that `exploit` times with the library's own choice, each beside one with the\n\
          tuned choice, and the most that this may cost: a choice that is no longer faster is not used for the\n\
-         rest of the job. 0 turns it off, and so does any `reproducible` but \"off\".",
+         rest of the job. Twice as many calls, 144 in a row, run the library's own choices to measure what the choices\n\
+         gain the program (`--summary`). 0 turns both off, and so does `reproducible` \"run\" and \"strict\".",
     ),
     key(
         "hopeless_factor",
@@ -328,10 +329,15 @@ pub static KEYS: &[Key] = &[
             ("strict", |settings| {
                 settings.reproducible = Reproducible::Strict
             }),
+            ("fixed", |settings| {
+                settings.reproducible = Reproducible::Fixed
+            }),
         ]),
         Shown::Default("\"off\""),
         "Whether tuning may change the rounding of floating-point reductions: \"off\" (any variant at any\n\
-         call), \"run\" (one draw per cell and run), \"strict\" (bits equal to the library's own).",
+         call), \"run\" (one draw per cell and run), \"strict\" (bits equal to the library's own), \"fixed\" (one\n\
+         order of operations for each number of ranks, in blocking calls, whatever the library, the nodes and the\n\
+         variant).",
     ),
     key(
         "gpu",

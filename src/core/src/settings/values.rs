@@ -43,7 +43,7 @@ pub(super) fn variant_names(list: &[toml::Value]) -> Result<Vec<String>, String>
                     .to_owned(),
             );
         }
-        Ok(text.to_owned())
+        Ok(variant.to_string())
     };
     list.iter().map(read).collect()
 }

@@ -5,9 +5,6 @@
 //!     --cells 4,8,16 --ranks 8,64 --machine hera
 //! ```
 
-mod case;
-mod picture;
-
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -22,16 +19,15 @@ use colltune_emulate::mesh::settings;
 use colltune_emulate::place::Placer;
 use colltune_emulate::price::Choices;
 use colltune_emulate::run::{Scenario, SlowNode};
-use colltune_emulate::whatif::{Grid, row};
+use colltune_emulate::whatif::{Grid, Levers, row};
 use serde::Serialize;
 
 use super::given::{self, Mesh};
 use super::placing::{Placing, Told};
-use case::Case;
 use colltune_output::failure::usage;
 use colltune_output::{print, progress, table, write};
 
-/// Emulates the grids, writes them as JSON and as a picture, and prints the table.
+/// Emulates the grids, writes them as JSON, and prints the table.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let names = &args.policies;
     let twice = (1..names.len()).find(|&place| names[..place].contains(&names[place]));
@@ -92,10 +88,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let json = serde_json::to_string_pretty(&report)? + "\n";
     if let Some(folder) = &args.out {
-        let title = format!("What each lever gives: {} on {}", args.mesh, machine.name);
-        let picture = picture::svg(&report.cases, &title);
         write(folder, "emulate-whatif.json", &json)?;
-        write(folder, "emulate-whatif.svg", &picture)?;
     }
     print(&if args.json { json } else { in_columns(&report) })
 }
@@ -233,7 +226,7 @@ pub struct Args {
     /// Weigh the first draws of --placement tuned, in the database that --machine names
     #[arg(long, conflicts_with = "cells")]
     first_weights: bool,
-    /// Write emulate-whatif.json and its picture into this folder
+    /// Write emulate-whatif.json into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the JSON instead of the table
@@ -257,6 +250,16 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     speeds: Option<Told>,
     cases: Vec<Case>,
+}
+
+/// One grid of policies by variants.
+#[derive(Serialize)]
+struct Case {
+    /// To a block's edge; `None` for the mesh's own.
+    cells: Option<u32>,
+    ranks: usize,
+    levers: Levers,
+    grid: Grid,
 }
 
 fn mesh(args: &Args, cells: Option<u32>, ranks: usize) -> anyhow::Result<Mesh> {

@@ -10,6 +10,7 @@ use colltune_core::request::Mode;
 use colltune_core::settings::LearnerKind;
 
 use crate::levers::{Lever, filled};
+use crate::nonblocking;
 use crate::own;
 use crate::prefix;
 
@@ -22,7 +23,7 @@ pub enum Way {
     Tuned(Mode),
 }
 
-/// What `colltune run` is told in every trial.
+/// The options of `colltune run` in every trial.
 #[derive(Clone, Debug)]
 pub struct Tuner {
     pub db: PathBuf,
@@ -46,6 +47,7 @@ impl Way {
                 let line = filled(line, arms);
                 let mut command = Command::new(&line[0]);
                 command.args(&line[1..]);
+                command.envs(nonblocking::assignments(arms));
                 if let Some(users) = std::env::var_os("LD_PRELOAD") {
                     command.env("LD_PRELOAD", prefix::preload(OsStr::new(""), Some(&users)));
                 }

@@ -25,9 +25,6 @@ fn a_file_that_is_cut_off_is_named_and_the_others_are_read() {
             && warnings[0].contains("left out"),
         "{warnings:?}"
     );
-    let listed =
-        "SELECT count(*), sum(problem IS NULL), sum(rows) FROM files WHERE holds = 'phases'";
-    assert_eq!(rows(&engine, listed), ["2,1,64"]);
     // No file is left.
     let none = tempfile::tempdir().unwrap();
     std::fs::write(none.path().join("phases.0000.parquet"), &bytes[..100]).unwrap();

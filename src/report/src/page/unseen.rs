@@ -21,7 +21,6 @@ pub fn section(unseen: &Unseen) -> Markup {
         figure aria-labelledby="spread" {
             h3 id="spread" { "Was the prediction right?" }
             p { (says(unseen)) }
-            @if !unseen.left_out.is_empty() { (left_out(unseen)) }
             div.panels { @for (place, one) in unseen.panels.iter().enumerate() { (panel(place, one)) } }
         }
     }
@@ -40,7 +39,7 @@ fn says(unseen: &Unseen) -> Markup {
             @if unseen.held_out { "Learning without the data of a layout, the" } @else { "Where a generation predicted and a later one measured, the" }
             " variant that was predicted to be fastest was within " (share) " of the best in " (unseen.right) " of " (count(unseen.cells as u64, "cell"))
             ", by what is known now. Predictions only say what to try first: nothing replaces the default unmeasured."
-            @if unseen.panels.is_empty() && unseen.left_out.is_empty() {
+            @if unseen.panels.is_empty() {
                 " No raw records of two variants are left to show how their times are spread."
             }
         }
@@ -48,20 +47,6 @@ fn says(unseen: &Unseen) -> Markup {
             " " (count(unseen.records_left_out, "older record")) " were not looked at."
         }
     }
-}
-
-fn left_out(unseen: &Unseen) -> Markup {
-    let head = [
-        ("layout", Column::Words),
-        ("cells", Column::Number),
-        ("choice within 5\u{a0}% of the best", Column::Number),
-    ];
-    let rows = html! {
-        @for one in &unseen.left_out {
-            tr { th scope="row" { (one.nodes) " × " (one.ppn) } td.n { (one.cells) } td.n { (one.right) } }
-        }
-    };
-    html! { section.scroll tabindex="0" aria-label="Layouts held out in turn" { (table("Each layout held out in its turn", &head, rows)) } }
 }
 
 fn panel(place: usize, panel: &Panel) -> Markup {

@@ -39,10 +39,19 @@ pub fn svg(matrix: &Matrix) -> String {
         };
         colour(share)
     };
-    let title = format!(
-        "Who gives how much to whom in a step: {} ranks, steps {} to {}",
-        matrix.n_ranks, matrix.steps[0], matrix.steps[1]
-    );
+    let n_ranks = matrix.n_ranks;
+    let (title, span) = match matrix.steps {
+        Some([first, last]) => (
+            format!(
+                "Who gives how much to whom in a step: {n_ranks} ranks, steps {first} to {last}"
+            ),
+            "in a step",
+        ),
+        None => (
+            format!("Who sends how much to whom: {n_ranks} ranks"),
+            "in all",
+        ),
+    };
     let ranks = |square: u32| {
         let first = square * per_square;
         let last = (first + per_square - 1).min(matrix.n_ranks.saturating_sub(1));
@@ -57,11 +66,11 @@ pub fn svg(matrix: &Matrix) -> String {
         @for (&(from, to), &sum) in &sums {
             rect x=(format!("{:.2}", LEFT + edge * f64::from(to))) y=(format!("{:.2}", TOP + edge * f64::from(from)))
                 width=(format!("{edge:.2}")) height=(format!("{edge:.2}")) fill=(shade(sum)) {
-                title { (ranks(from)) " to " (ranks(to)) ": " (bytes(sum)) ", " (format!("{sum:.0}")) " bytes a step" }
+                title { (ranks(from)) " to " (ranks(to)) ": " (bytes(sum)) ", " (format!("{sum:.0}")) " bytes" (if matrix.steps.is_some() { " a step" } else { "" }) }
             }
         }
         (axes(matrix.n_ranks, edge / f64::from(per_square)))
-        (scale(least, most))
+        (scale(least, most, span))
     };
     let (width, height) = (LEFT + EDGE + BESIDE, TOP + EDGE + 20.0);
     drawing::svg(width, height, &title, inside)
@@ -84,7 +93,7 @@ fn axes(n_ranks: u32, edge: f64) -> Markup {
 }
 
 /// The colours from the least to the most, and white for none.
-fn scale(least: f64, most: f64) -> Markup {
+fn scale(least: f64, most: f64, span: &str) -> Markup {
     const TALL: f64 = 12.0;
     let (x, top) = (LEFT + EDGE + 20.0, TOP + 20.0);
     let words = x + 24.0;
@@ -92,7 +101,7 @@ fn scale(least: f64, most: f64) -> Markup {
     // In the middle of a scale of powers.
     let middle = (least * most).sqrt();
     html! {
-        text.soft x=(x) y=(top - 8.0) { "in a step" }
+        text.soft x=(x) y=(top - 8.0) { (span) }
         @for nth in 0..=SHADES {
             rect x=(x) y=(top + TALL * f64::from(SHADES - nth)) width="16" height=(TALL + 0.5)
                 fill=(colour(f64::from(nth) / f64::from(SHADES))) {}

@@ -8,7 +8,7 @@ use colltune_db::manage::init::init;
 use colltune_db::share::{Shared, Trainers};
 use colltune_db::{Database, users};
 
-use colltune_output::failure::usage;
+use colltune_output::failure::wrong;
 use colltune_output::progress;
 use colltune_output::{json, print};
 
@@ -47,11 +47,11 @@ pub struct Init {
 
 fn no_group(group: &str) -> String {
     format!(
-        "find the group {group}: this host has none; name one of `id -Gn`, or ask an administrator to make it"
+        "no group {group} on this host: name one of `id -Gn`, or ask an administrator to make it"
     )
 }
 
-/// A database's lock; an empty folder is none yet, and nobody trains there.
+/// A database's lock; `None` for an empty folder, where no training can run yet.
 fn lock(db: &Database) -> anyhow::Result<Option<Lock>> {
     match db.settings_path().exists() {
         true => Ok(Some(Lock::take(&db.lock_path())?)),
@@ -64,7 +64,7 @@ impl Init {
         let shared = match &self.shared {
             None => None,
             Some(group) => Some(Shared {
-                group: users::gid(group).ok_or_else(|| usage(no_group(group)))?,
+                group: users::gid(group).ok_or_else(|| wrong(no_group(group)))?,
                 trainers: match self.trainers {
                     WhoTrains::Owner => Trainers::Owner,
                     WhoTrains::Members => Trainers::Members,
@@ -72,7 +72,7 @@ impl Init {
             }),
         };
         let is_new = !self.db.exists();
-        // Of one that is there nobody changes files meanwhile.
+        // No training may change an existing database's files meanwhile.
         let _lock = match is_new {
             true => None,
             false => lock(&Database::open_to_change(&self.db)?)?,

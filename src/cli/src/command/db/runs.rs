@@ -6,7 +6,7 @@ use colltune_db::users;
 
 use super::at::At;
 use crate::command::train::counted;
-use colltune_output::failure::usage;
+use colltune_output::failure::{usage, wrong};
 use colltune_output::table;
 
 #[derive(clap::Args, Debug)]
@@ -26,7 +26,7 @@ impl Filter {
     pub fn wanted(&self) -> anyhow::Result<Wanted> {
         let uid = |text: &String| {
             let found = users::uid(text);
-            found.ok_or_else(|| usage(format!("find the user {text}: this host has none")))
+            found.ok_or_else(|| wrong(format!("no user {text} on this host; give the uid")))
         };
         let owners: anyhow::Result<_> = self.owner.iter().map(uid).collect();
         Ok(Wanted {

@@ -1,6 +1,5 @@
 //! `colltune db show`: one run, the generations, or what was refused.
 
-use anyhow::bail;
 use colltune_db::manage::list::{self, Listed, Wanted};
 use colltune_db::{Database, generation, users};
 use serde::Serialize;
@@ -8,6 +7,7 @@ use serde::Serialize;
 use super::at::At;
 use super::runs::owner;
 use crate::command::train::counted;
+use colltune_output::failure::wrong;
 
 #[derive(clap::Args, Debug)]
 pub struct Show {
@@ -62,10 +62,10 @@ impl Show {
         let mut warnings = Vec::new();
         let runs = list::runs(db, &wanted, &mut warnings)?;
         if runs.is_empty() {
-            bail!(
-                "find the run {job}: `colltune db list --db {}` lists them",
+            return Err(wrong(format!(
+                "no run {job} in this database: `colltune db list --db {}` lists them",
                 db.in_shell()
-            );
+            )));
         }
         self.at.tell(&runs, &warnings, || {
             let text = |run: &Listed| {

@@ -37,7 +37,7 @@ struct Finding {
     verdict: Verdict,
     found: String,
     /// The command or the step that mends it; there is one wherever something is not well.
-    way_out: Option<String>,
+    remedy: Option<String>,
 }
 
 /// All findings so far.
@@ -62,12 +62,12 @@ impl Findings {
         self.add(Verdict::Ok, found.to_string(), None);
     }
 
-    pub fn warn(&mut self, found: impl std::fmt::Display, way_out: impl std::fmt::Display) {
-        self.add(Verdict::Warn, found.to_string(), Some(way_out.to_string()));
+    pub fn warn(&mut self, found: impl std::fmt::Display, remedy: impl std::fmt::Display) {
+        self.add(Verdict::Warn, found.to_string(), Some(remedy.to_string()));
     }
 
-    pub fn fail(&mut self, found: impl std::fmt::Display, way_out: impl std::fmt::Display) {
-        self.add(Verdict::Fail, found.to_string(), Some(way_out.to_string()));
+    pub fn fail(&mut self, found: impl std::fmt::Display, remedy: impl std::fmt::Display) {
+        self.add(Verdict::Fail, found.to_string(), Some(remedy.to_string()));
     }
 
     /// Whether a check failed; what is for programs is printed now.
@@ -79,21 +79,21 @@ impl Findings {
         Ok(self.all.iter().any(|one| one.verdict == Verdict::Fail))
     }
 
-    fn add(&mut self, verdict: Verdict, found: String, way_out: Option<String>) {
+    fn add(&mut self, verdict: Verdict, found: String, remedy: Option<String>) {
         if !self.as_json {
             let style = verdict.style();
-            let way_out = way_out
+            let remedy = remedy
                 .as_ref()
-                .map_or_else(String::new, |way| format!("; {way}"));
+                .map_or_else(String::new, |remedy| format!("; {remedy}"));
             tell(format_args!(
-                "{style}{:4}{style:#}  {found}{way_out}",
+                "{style}{:4}{style:#}  {found}{remedy}",
                 verdict.word()
             ));
         }
         self.all.push(Finding {
             verdict,
             found,
-            way_out,
+            remedy,
         });
     }
 }

@@ -7,7 +7,7 @@ use colltune_core::library::Abi;
 use super::findings::Findings;
 use crate::command::run::{libraries, mismatch, read_line};
 
-/// Whether a line can be read and its programs' library is known; `told` is what the user says of it.
+/// Whether a line can be read and its programs' library is known; the user may name it.
 pub fn check(report: &mut Findings, words: &[OsString], told: Option<Abi>) {
     let outcome = read_line(words).and_then(|line| Ok((libraries(&line, told)?, line)));
     let (abis, line) = match outcome {
@@ -36,9 +36,7 @@ pub fn check(report: &mut Findings, words: &[OsString], told: Option<Abi>) {
         match abi {
             Some(abi) => report.ok(format!("line: {program} runs on {}", abi.name())),
             None => report.warn(
-                format_args!(
-                    "line: {program} needs no MPI library that can be seen and would not be tuned"
-                ),
+                format_args!("line: found no MPI library in {program}, so it would run untuned"),
                 "if it loads MPI later on, say which, as in `colltune run --mpi openmpi`",
             ),
         }

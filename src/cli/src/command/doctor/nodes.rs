@@ -24,6 +24,7 @@ use colltune_output::save;
 
 /// Nodes that share cores take turns of half a second each.
 const LIMIT: Duration = Duration::from_secs(300);
+const EXCLUDE_HOSTS: &str = "COLLTUNE_EXCLUDE_HOSTS";
 /// The exit code where something is sick.
 const SICK: u8 = 3;
 
@@ -55,10 +56,7 @@ pub fn run(asked: &Asked) -> anyhow::Result<()> {
     })?;
     let found = measure(&line, abi)?;
     let nodes = found.nodes();
-    let (history, excluded) = match asked.db {
-        Some(db) => known(db)?,
-        None => (Vec::new(), Vec::new()),
-    };
+    let (history, excluded) = known(asked.db, std::env::var(EXCLUDE_HOSTS).ok())?;
     let sick = sick(&nodes, &history);
     let mut report = Findings::new(asked.json);
     for node in &nodes {
@@ -193,11 +191,15 @@ fn replaced(line: &Line, helper: &Path) -> Vec<OsString> {
     words
 }
 
-/// Earlier measurements, and the hosts that the site leaves out.
-fn known(db: &Path) -> anyhow::Result<(Vec<Node>, Vec<String>)> {
-    if !db.exists() {
-        return Ok((Vec::new(), with_variable(Settings::default())?));
-    }
+/// Earlier measurements, and the hosts that the site leaves out, or `variable`, the value of [`EXCLUDE_HOSTS`].
+fn known(db: Option<&Path>, variable: Option<String>) -> anyhow::Result<(Vec<Node>, Vec<String>)> {
+    let excluded = |mut settings: Settings| {
+        let set = variable.map(|value| settings.override_with(EXCLUDE_HOSTS, &value));
+        set.transpose().map(|_| settings.exclude_hosts)
+    };
+    let Some(db) = db.filter(|db| db.exists()) else {
+        return Ok((Vec::new(), excluded(Settings::default())?));
+    };
     let db = Database::open(db)?;
     let node = |row: HostRow| Node {
         host: row.host,
@@ -209,15 +211,7 @@ fn known(db: &Path) -> anyhow::Result<(Vec<Node>, Vec<String>)> {
         throttled: row.throttled,
     };
     let history = hosts::all(&db)?.into_iter().map(node).collect();
-    Ok((history, with_variable(db.settings()?)?))
-}
-
-fn with_variable(mut settings: Settings) -> anyhow::Result<Vec<String>> {
-    const VARIABLE: &str = "COLLTUNE_EXCLUDE_HOSTS";
-    if let Ok(value) = std::env::var(VARIABLE) {
-        settings.override_with(VARIABLE, &value)?;
-    }
-    Ok(settings.exclude_hosts)
+    Ok((history, excluded(db.settings()?)?))
 }
 
 fn row(node: &Node) -> HostRow {
@@ -278,6 +272,15 @@ mod tests {
         );
         assert!(node.small_ns.is_nan() && told(node).contains("6.0 GB/s"));
         assert!(answer_in::<Found>("nothing\n{}").is_none());
+    }
+
+    #[test]
+    fn hosts_that_the_variable_names_are_left_out_without_a_database_too() {
+        for db in [None, Some(Path::new("/no/such/database"))] {
+            let (history, excluded) = known(db, Some("[\"n7\"]".to_owned())).expect("a list");
+            assert!(history.is_empty());
+            assert_eq!(excluded, ["n7"]);
+        }
     }
 
     #[test]

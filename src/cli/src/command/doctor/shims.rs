@@ -14,12 +14,12 @@ pub fn check(report: &mut Findings, launchers: &[(Abi, OsString)]) {
         let name = abi.name();
         match shim::file(*abi) {
             Err(error) => {
-                // It names the way out itself, in a sentence of its own.
+                // It names the remedy itself, in a second sentence.
                 let text = error.to_string();
-                let (found, way_out) = text
+                let (found, remedy) = text
                     .split_once(". ")
                     .unwrap_or((&text, "`make build` builds it"));
-                report.fail(format_args!("shim for {name}: failed to {found}"), way_out);
+                report.fail(format_args!("shim for {name}: failed to {found}"), remedy);
             }
             Ok(file) => match needs::of_file(&file) {
                 Needs::NoMpi => match shim::newer_sources(&file) {

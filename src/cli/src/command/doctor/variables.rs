@@ -31,7 +31,7 @@ pub fn check(report: &mut Findings) {
         if switches_tables(&name) {
             report.warn(
                 format_args!(
-                    "{name}={value}: tables are in force, so `default` is what they hold, and what jobs record counts apart"
+                    "{name}={value}: selection tables are active, so `default` means their choice; jobs are recorded under another key"
                 ),
                 "tune in a shell without them; `colltune run --mode tables` watches them",
             );

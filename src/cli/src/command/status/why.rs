@@ -3,8 +3,11 @@
 //! What rules it out before any training is the very rule that makes generation 0 ([`FirstDraws`]); what a training made of
 //! it is what that training published.
 
+mod jobs;
+
 use std::collections::{BTreeMap, HashMap};
 
+use colltune_core::account::JobSummary;
 use colltune_core::catalogue::{self, is_default};
 use colltune_core::collective::Collective;
 use colltune_core::model::{SCHEMA, Source};
@@ -21,6 +24,7 @@ use super::columns::{bytes_of, numbers_of};
 use crate::published::is_known;
 use colltune_output::aligned;
 use colltune_output::failure::usage;
+use jobs::LeftOut;
 
 /// Names that are offered for one that there is not.
 const SUGGESTED: usize = 3;
@@ -36,6 +40,9 @@ pub struct Report {
     cells: Vec<Told>,
     /// The other cells of the tuning space, summed up.
     others: Vec<Summed>,
+    /// What the newest jobs left out, of so many.
+    left_out: Vec<LeftOut>,
+    jobs: usize,
 }
 
 /// What is told of it in one cell.
@@ -79,9 +86,11 @@ impl Report {
         generation: &Generation,
         settings: &Settings,
         (name, collective): (&str, Option<Collective>),
+        runs: &[JobSummary],
         is_asked: impl Fn(&CellStatistics) -> bool,
     ) -> anyhow::Result<Report> {
         let collectives = who_has(generation, name, collective)?;
+        let left_out = jobs::left_out(runs, name, &collectives);
         let mut cells = Vec::new();
         let mut others: BTreeMap<(Collective, &'static str, String), Vec<Why>> = BTreeMap::new();
         for collective in collectives {
@@ -117,6 +126,8 @@ impl Report {
             variant: name.to_owned(),
             cells,
             others,
+            left_out,
+            jobs: runs.len(),
         })
     }
 
@@ -155,6 +166,7 @@ impl Report {
             let rows = std::iter::once(head.to_vec()).chain(self.others.iter().map(row));
             text.push_str(&aligned(&rows.collect::<Vec<_>>(), |column| column != 1));
         }
+        text.push_str(&jobs::table(&self.left_out, self.jobs));
         text
     }
 }

@@ -5,7 +5,7 @@ use colltune_statistics::Interval;
 
 use super::session::{PAIRS_LEAST, Session};
 use super::state::End;
-use crate::command::train::{goes_on, train_in_turn};
+use crate::command::train::{counted, goes_on, train_in_turn};
 use crate::command::verdict::Judged;
 use crate::comparison::seconds;
 use crate::together;
@@ -38,7 +38,9 @@ impl Session {
             match self.fits(0) {
                 true => Ok(()),
                 false => Err(Stopped {
-                    message: "the budget ended while another training ran".to_owned(),
+                    message:
+                        "the budget ended while another training ran; run the same command again"
+                            .to_owned(),
                     code: OUT_OF_BUDGET,
                 }
                 .into()),
@@ -65,16 +67,42 @@ impl Session {
             self.kept.state.forget_pairs();
             self.save()?;
         }
-        let limit = match self.max_jobs.filter(|_| !self.allows(next)) {
-            Some(most) => format!("--max-jobs {most} is too few"),
+        let least_s = next as f64 * (job_s + self.trials.prepare_s);
+        let has_run_some = self.kept.state.n_jobs() > self.n_jobs_before;
+        let (limit, is_never_enough, least) = match self.max_jobs.filter(|_| !self.allows(next)) {
+            Some(most) => (
+                format!("--max-jobs {most} is too few"),
+                next > most,
+                format!("--max-jobs {next}"),
+            ),
             None => {
                 let budget = self.budget.unwrap_or_default();
+                // What comes before the first job takes its time each time, too.
+                let least_s = match has_run_some {
+                    true => least_s,
+                    false => least_s + self.begun.elapsed().as_secs_f64(),
+                };
+                let is_never_enough = !has_run_some || least_s > budget.as_secs_f64();
+                let begin = if is_never_enough {
+                    ""
+                } else {
+                    "what is left of "
+                };
                 let budget = humantime::format_duration(budget);
-                format!("the budget of {budget} is too short")
+                (
+                    format!("{begin}the budget of {budget} is too short"),
+                    is_never_enough,
+                    format!("--budget {}", whole_time(least_s)),
+                )
             }
         };
+        let next = counted(next as u64, "job");
+        let goes_on = match is_never_enough {
+            true => format!("give {least} or more"),
+            false => "run the same command again to continue".to_owned(),
+        };
         let message = format!(
-            "{limit} for what comes next: {next} jobs of {}. What was done is kept; the same line goes on from here",
+            "{limit}: {next} of {} come next. What was done is kept; {goes_on}",
             seconds(job_s)
         );
         Err(Stopped {
@@ -97,5 +125,27 @@ impl Session {
         };
         let job_s = self.kept.state.job_s().unwrap_or(0.0) + self.trials.prepare_s;
         self.begun.elapsed().as_secs_f64() + n_jobs as f64 * job_s <= budget.as_secs_f64()
+    }
+}
+
+/// A time as `--budget` takes it, rounded up to seconds or minutes.
+fn whole_time(seconds: f64) -> String {
+    match seconds.ceil() {
+        seconds if seconds < 120.0 => format!("{seconds}s"),
+        _ => format!("{}min", (seconds / 60.0).ceil()),
+    }
+}
+
+#[test]
+fn a_budget_is_advised_in_words_that_the_option_reads_and_never_too_short() {
+    for (needed_s, text) in [
+        (0.3, "1s"),
+        (119.0, "119s"),
+        (119.5, "2min"),
+        (4201.0, "71min"),
+    ] {
+        assert_eq!(whole_time(needed_s), text);
+        let read = humantime::parse_duration(text).unwrap();
+        assert!(read.as_secs_f64() >= needed_s);
     }
 }

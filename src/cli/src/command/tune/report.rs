@@ -20,6 +20,7 @@ use crate::command::verdict::{Judged, Vetoed};
 use crate::comparison::{Account, Comparison, Verdict, seconds};
 use crate::together::Round;
 use colltune_launch::levers::filled;
+use colltune_launch::nonblocking;
 use colltune_output::failure::Stopped;
 use colltune_output::{json, print};
 
@@ -30,7 +31,7 @@ pub fn kept(error: anyhow::Error, session: &Session) -> anyhow::Error {
         Ok(stopped) if stopped.message.contains("is kept") => stopped.into(),
         Ok(Stopped { message, code }) => Stopped {
             message: format!(
-                "{message}. What was done is kept, {}; the same line goes on from here",
+                "{message}. What was done is kept, {}; run the same command again to continue",
                 counted(state.n_jobs() as u64, "job")
             ),
             code,
@@ -64,9 +65,9 @@ struct Json {
     /// Whole time of a job that tried variants over that of one with the default; null where too few ran to tell.
     exploring: Option<Interval>,
     tables: Vec<Tables>,
-    /// What is out of force, as the program is slower with it.
+    /// What is withdrawn, as the program is slower with it.
     vetoed: Vec<Vetoed>,
-    /// Why no verdict is recorded, or why nothing is out of force though the program is slower.
+    /// Why no verdict is recorded, or why nothing is withdrawn though the program is slower.
     why_not_vetoed: Option<String>,
     /// The line that runs what was chosen; null where nothing can be gained, or the program is slower.
     exploit: Option<String>,
@@ -127,9 +128,10 @@ pub fn report(session: &Session, end: End, judged: &Judged) -> anyhow::Result<()
         counted(state.n_jobs() as u64, "job"),
         seconds(state.spent_s)
     );
+    let untried = session.untried().unwrap_or_default();
     if end == End::NothingToGain {
         return print(&format!(
-            "Run the program as before; --anyway tunes it all the same. {cost}"
+            "{untried}Run the program as before; --anyway tunes it all the same. {cost}"
         ));
     }
     let mut text = String::new();
@@ -151,6 +153,7 @@ pub fn report(session: &Session, end: End, judged: &Judged) -> anyhow::Result<()
     for one in session.asked() {
         text += &format!("{}\n", asked::sentence(&one));
     }
+    text += &untried;
     text += &cost;
     if let Some(Interval { low, value, high }) = state.exploring() {
         text += &format!(
@@ -169,8 +172,18 @@ pub fn report(session: &Session, end: End, judged: &Judged) -> anyhow::Result<()
     let written = export::every(session.db.root(), &tables(&session.db))?;
     let trained = generation::trained(&session.db)?;
     if written.is_empty() && trained.iter().any(|key| key.told.is_some()) {
-        text += "No table: in these jobs the MPI library was told which algorithms to run, which a table would not say.\n";
+        text += "No table: in these jobs the MPI library was told which algorithms to run, or reductions kept a fixed \
+                 order, which a table would not say.\n";
     }
+    let library = session.library();
+    let name = library.map(|library| library.to_string());
+    let of_library = written.iter().map(|one| one.0.clone());
+    let folder = of_library.into_iter().find(|folder| {
+        let of = folder
+            .file_name()
+            .map(|of| of.to_string_lossy().into_owned());
+        name.is_some() && of == name
+    });
     for (folder, n_rules) in written {
         text += &match n_rules {
             0 => {
@@ -182,6 +195,14 @@ pub fn report(session: &Session, end: End, judged: &Judged) -> anyhow::Result<()
                 folder.display()
             ),
         };
+    }
+    let exported = library.map(|library| lever::variables(&session.db, library));
+    let set = assigned(&exported.unwrap_or_default());
+    if let Some(folder) = folder.filter(|_| !set.is_empty()) {
+        text += &format!(
+            "{}/activate.sh sets the chosen variables: {set}\n",
+            folder.display()
+        );
     }
     // Nobody should preload for nothing.
     let gained = state
@@ -231,7 +252,23 @@ fn plain(session: &Session) -> String {
     let line: Vec<_> = (line.iter())
         .map(|word| quoted(&word.to_string_lossy()).to_string())
         .collect();
-    line.join(" ")
+    match variables(session) {
+        set if set.is_empty() => line.join(" "),
+        set => format!("env {set} {}", line.join(" ")),
+    }
+}
+
+/// What the chosen arms set in the environment.
+fn variables(session: &Session) -> String {
+    let set = nonblocking::assignments(&lever::chosen(&session.levers, &session.learned()));
+    assigned(&set)
+}
+
+fn assigned(set: &[(String, String)]) -> String {
+    let set = set
+        .iter()
+        .map(|(name, value)| format!("{name}={}", quoted(value)));
+    set.collect::<Vec<_>>().join(" ")
 }
 
 /// The line that runs what was chosen.

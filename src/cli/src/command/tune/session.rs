@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use colltune_core::catalogue;
 use colltune_core::request::Mode;
 use colltune_db::{Database, Generation, LibraryReport};
 use colltune_models::statistics::CellStatistics;
@@ -15,7 +16,7 @@ use crate::command::compare::Found;
 use crate::command::lever;
 use crate::command::train::{counted, goes_on};
 use crate::command::verdict::{self, Judged};
-use crate::comparison::{Until, orders, percent, seconds, tried};
+use crate::comparison::{Until, is_clear, orders, percent, seconds, tried};
 use colltune_launch::levers::Lever;
 use colltune_launch::trial::{Done, Trials, Way, summary};
 use colltune_output::failure::Stopped;
@@ -24,11 +25,13 @@ use colltune_output::progress;
 /// So many jobs look whether there is anything to gain.
 const LOOKS: usize = 3;
 /// Below this share of the whole time, collectives beyond waiting are not worth tuning. Halved, they give half of it.
-const WORTH: f64 = 0.02;
+pub const WORTH: f64 = 0.02;
 /// A comparison has so many pairs at least, however short the budget is.
 pub const PAIRS_LEAST: usize = 3;
 /// A cell matters from this share of the time on.
 const MATTERS: f64 = 0.01;
+/// Variants of a cell are alike where the slower one costs less than this share of the time in collectives.
+const ALIKE: f64 = 0.005;
 
 /// One invocation.
 pub struct Session {
@@ -37,6 +40,8 @@ pub struct Session {
     pub db: Database,
     pub batch: usize,
     pub pairs: usize,
+    /// Whether fewer pairs do where they are clear.
+    pub is_brief: bool,
     pub until: Option<Until>,
     pub budget: Option<Duration>,
     /// How many jobs this invocation runs at most, and how many ran before it.
@@ -44,6 +49,8 @@ pub struct Session {
     pub n_jobs_before: usize,
     pub anyway: bool,
     pub levers: Vec<Lever>,
+    /// Whether `--lever nonblocking` is to stand for further ones.
+    pub wants_nonblocking: bool,
     /// How its end is told.
     pub as_json: bool,
     pub begun: Instant,
@@ -78,7 +85,7 @@ impl Session {
             if is_settled || is_last {
                 if !is_settled {
                     progress::tell(
-                        "The choices are not stable yet, and are compared as they are (--max-jobs); the same line goes on.",
+                        "The choices are not stable yet, and are compared as they are (--max-jobs); the same command goes on.",
                     );
                 }
                 self.compare()?;
@@ -144,7 +151,7 @@ impl Session {
 
     /// Collectives are not worth tuning: the end, unless there are levers.
     fn collectives_end(&mut self) -> Option<End> {
-        if self.levers.is_empty() && !self.is_asked() {
+        if self.levers.is_empty() && !self.is_asked() && !self.wants_nonblocking {
             return Some(End::NothingToGain);
         }
         progress::tell("Going on with the levers alone.");
@@ -262,7 +269,7 @@ impl Session {
         Ok(self.collectives_end())
     }
 
-    /// As many pairs as the budget holds.
+    /// As many pairs as the budget holds, and fewer where they are clear.
     pub fn compare(&mut self) -> anyhow::Result<()> {
         let mut n_pairs = self.pairs;
         let (n_sides, n_done) = (self.n_sides(), self.n_rounds());
@@ -284,7 +291,8 @@ impl Session {
         };
         // Pair by pair, so that no more than one is lost.
         for pair in orders(1).skip(found.pairs.len()) {
-            let is_further = found.pairs.len() >= n_pairs;
+            let is_clear = self.is_brief && is_clear(&found.pairs);
+            let is_further = is_clear || found.pairs.len() >= n_pairs;
             if is_further && !(self.wants_more() && has_room(self, n_sides)) {
                 break;
             }
@@ -375,10 +383,27 @@ fn choices(db: &Database) -> anyhow::Result<Vec<Choice>> {
         found.extend(generation.cells.iter().filter(matters).map(|cell| Choice {
             cell: format!("{library} {}", cell.cell),
             best: cell.best.clone(),
+            alike: alike(cell),
         }));
     }
     found.sort();
     Ok(found)
+}
+
+/// What would cost next to nothing in place of a cell's choice, as far as was measured.
+fn alike(cell: &CellStatistics) -> Vec<String> {
+    let gain = |name: &str| match catalogue::is_default(name) {
+        true => Some(1.0),
+        false => Some(cell.variant(name)?.contrast?.gain),
+    };
+    let costs_little = |name: &&str| {
+        let longer = gain(&cell.best)
+            .zip(gain(name))
+            .map(|(best, its)| best / its - 1.0);
+        *name != cell.best && longer.is_some_and(|longer| longer.abs() * cell.time_share < ALIKE)
+    };
+    let names = cell.variants.iter().map(|variant| variant.name.as_str());
+    names.filter(costs_little).map(str::to_owned).collect()
 }
 
 /// Where the tables go.

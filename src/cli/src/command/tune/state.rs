@@ -45,6 +45,8 @@ pub struct State {
     pub pairs: Vec<Pair>,
     /// The comparison of levers and collectives; where there are levers, the pairs are those of its collectives.
     pub rounds: Vec<Round>,
+    /// The levers' names.
+    pub levers: Vec<String>,
     /// Collectives are not worth tuning, so only the levers are.
     pub collectives_are_over: bool,
     /// What its jobs said, with the choices.
@@ -77,6 +79,9 @@ pub struct Batch {
 pub struct Choice {
     pub cell: String,
     pub best: String,
+    /// Variants that are as good, as far as it matters.
+    #[serde(default)]
+    pub alike: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -312,8 +317,8 @@ impl State {
     }
 }
 
-/// In how many cells another variant is chosen. A cell that matters on one side alone is about as large as what does
-/// not matter, and no change.
+/// In how many cells another variant is chosen, and not one that is as good by what is known now. A cell that matters on
+/// one side alone is about as large as what does not matter, and no change.
 fn changes(before: &[Choice], now: &[Choice]) -> usize {
     let before: BTreeMap<&str, &str> = before
         .iter()
@@ -321,7 +326,7 @@ fn changes(before: &[Choice], now: &[Choice]) -> usize {
         .collect();
     let differs = |choice: &&Choice| {
         let was = before.get(choice.cell.as_str());
-        was.is_some_and(|was| *was != choice.best)
+        was.is_some_and(|was| *was != choice.best && !choice.alike.iter().any(|one| one == was))
     };
     now.iter().filter(differs).count()
 }
@@ -334,6 +339,7 @@ mod tests {
         Some(vec![Choice {
             cell: "allreduce [8, 16)".to_owned(),
             best: best.to_owned(),
+            alike: vec!["p2p:ring".to_owned()],
         }])
     }
 
@@ -362,6 +368,9 @@ mod tests {
         assert!(each(&[(4, "default"), (6, "node:shm")]).is_stable());
         assert!(!each(&[(14, "default"), (14, "node:shm")]).is_stable());
         assert!(each(&[(14, "default"), (16, "node:shm")]).is_stable());
+        // What was chosen before is as good.
+        assert!(each(&[(9, "p2p:ring"), (1, "node:shm")]).is_stable());
+        assert!(!each(&[(9, "node:shm"), (1, "p2p:ring")]).is_stable());
         // By the jobs, however many lie between two trainings.
         assert!(
             !trained(&[(10, "default")]).is_stable(),

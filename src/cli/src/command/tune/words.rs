@@ -49,7 +49,7 @@ pub fn learned(state: &State, levers_are_settled: bool) -> Option<String> {
         Some(0) => None,
         Some(_) => Some(format!("{after}: {}{}.", chosen(state), so_far())),
         None => Some(format!(
-            "{after}: {}. (A cell is a collective with messages of some sizes, on so many nodes and ranks.)",
+            "{after}: {}. (A cell is a collective with a range of message sizes, nodes and ranks per node; it matters from 1 % of the time in collectives on.)",
             chosen(state)
         )),
     }

@@ -13,7 +13,12 @@ use crate::algorithm::tree;
 /// The message is `segments` chunks.
 pub fn schedule(case: Case) -> Schedule {
     let node = tree::in_order(case.rank, case.n_ranks, case.root);
-    along(case, Sides::from(node))
+    let sides = Sides {
+        parent: node.parent,
+        above: node.above.into_iter().collect(),
+        below: node.below.into_iter().collect(),
+    };
+    along(case, sides)
 }
 
 #[cfg(test)]

@@ -1,16 +1,32 @@
-//! Recursive halving reduce-scatter: in each round ranks at half the distance exchange half of
-//! the blocks that are still to be combined.
+//! Recursive halving reduce-scatter in the order of ranks: neighbours exchange half of the blocks, then ranks at twice the
+//! distance half of what is left. A rank goes on with the blocks of every second rank, then of every fourth, which lie apart.
 //!
-//! Cost, n = 2^q: q rounds; n - 1 blocks sent and combined per rank. Otherwise the ranks above
-//! the largest power of two fold onto their neighbours first (see [`Fold`]): 2 rounds and 1
-//! message more. Needs: a commutative op. Blocks may differ in length.
-//! Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005.
+//! Cost, n = 2^q: q rounds; n - 1 blocks sent and combined per rank. Otherwise the ranks above the largest power of two
+//! fold onto their neighbours first (see [`Fold`]): 2 rounds and 1 message more. Blocks may differ in length. Operands are
+//! combined in the fixed order ([`fixed_order`](crate::algorithm::fixed_order)).
+//! Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005 (reduce-scatter with operations that do not commute).
 
 use crate::algorithm::fold::Fold;
-use crate::algorithm::schedule::{Buffer, Case, Order, Part, Schedule, Step, Temporary};
+use crate::algorithm::schedule::{Buffer, Case, Order, Part, Parts, Schedule, Step, Temporary};
 
 const HELD: Buffer = Buffer::Temporary(0);
 const RECEIVED: Buffer = Buffer::Temporary(1);
+
+/// The blocks of every `stride`-th core from `first` on: the cores of two ranks come before those of one.
+fn blocks(fold: Fold, buffer: Buffer, first: usize, stride: usize) -> Parts {
+    let (longer, cores) = (fold.n_ranks % fold.n_cores, fold.n_cores / stride);
+    let pairs = longer.saturating_sub(first).div_ceil(stride);
+    let two = || Part::strided(buffer, 2 * first, 2, pairs, 2 * stride);
+    let one = || {
+        let single = fold.first(first + pairs * stride);
+        Part::strided(buffer, single, 1, cores - pairs, stride)
+    };
+    match pairs {
+        0 => Parts::One(one()),
+        all if all == cores => Parts::One(two()),
+        _ => Parts::Two([two(), one()]),
+    }
+}
 
 /// One chunk per block.
 pub fn schedule(case: Case) -> Schedule {
@@ -18,23 +34,19 @@ pub fn schedule(case: Case) -> Schedule {
     let fold = Fold::new(n, 2);
     let core = fold.core(rank);
     let whole = |buffer| Part::range(buffer, 0, n);
-    let blocks = move |buffer, cores: std::ops::Range<usize>| {
-        let first = fold.first(cores.start);
-        Part::range(buffer, first, fold.first(cores.end) - first)
-    };
-    let halve = (0..fold.rounds_of(rank)).rev().flat_map(move |round| {
-        let half = 1 << round;
-        let peer = core ^ half;
-        let side = |core: usize| (core & !(half - 1))..(core & !(half - 1)) + half;
-        [
-            Step::send(fold.leader(peer), blocks(HELD, side(peer))),
-            Step::receive(fold.leader(peer), blocks(RECEIVED, side(core))),
-            Step::reduce(
-                blocks(RECEIVED, side(core)),
-                blocks(HELD, side(core)),
-                Order::SourceFirst,
-            ),
-        ]
+    let halve = (0..fold.rounds_of(rank)).flat_map(move |round| {
+        let (other, stride) = (core ^ (1 << round), 2 << round);
+        let peer = fold.leader(other);
+        let [given, held, received] = [(HELD, other), (HELD, core), (RECEIVED, core)]
+            .map(|(buffer, core)| blocks(fold, buffer, core % stride, stride));
+        let exchange = [
+            Step::send(peer, given),
+            Step::receive(peer, received.clone()),
+        ];
+        let pairs = received.as_slice().iter().zip(held.as_slice());
+        let combine =
+            pairs.map(|(&from, &into)| Step::reduce(from, into, Order::of_peer(peer, rank)));
+        exchange.into_iter().chain(combine.collect::<Vec<_>>())
     });
     let block = |rank| Part::range(HELD, rank, 1);
     let result = Part::range(Buffer::Output, 0, 1);
@@ -60,7 +72,7 @@ mod tests {
     use crate::algorithm::proof::{Case, Pattern, cost, proved};
 
     #[test]
-    fn every_rank_ends_with_its_block_of_every_contribution() {
+    fn every_rank_ends_with_its_block_of_every_contribution_in_order() {
         let row = proved(Pattern::ReduceScatter, "recursive_halving");
         for n in 1..=64usize {
             let q = n.ilog2() as usize;

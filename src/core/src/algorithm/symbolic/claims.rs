@@ -165,20 +165,22 @@ fn prove_memory(row: &Row, case: Case, index: usize, memory: Memory) {
     }
 }
 
+/// One case at its end: a message of `elements` elements in every block.
+///
+/// # Panics
+/// At a fault, naming the case.
+pub fn ended(row: &Row, case: Case, elements: u64) -> World {
+    let programs = programs(row, case, Memory::Separate);
+    let blocks = vec![elements; row.pattern.blocks(case.n_ranks)];
+    let (memory, delivery) = (Memory::Separate, Delivery::InTime);
+    let verdict = verify(row, &programs, case, &blocks, memory, delivery);
+    verdict.unwrap_or_else(|fault| panic!("{}: {case:?}: {fault:?}", row.name))
+}
+
 /// What one case costs: a message of `elements` elements in every block, and every number that a
 /// documentation may promise.
 pub fn cost(row: &Row, case: Case, elements: u64) -> Cost {
-    let programs = programs(row, case, Memory::Separate);
-    let blocks = vec![elements; row.pattern.blocks(case.n_ranks)];
-    let verdict = verify(
-        row,
-        &programs,
-        case,
-        &blocks,
-        Memory::Separate,
-        Delivery::InTime,
-    );
-    let world = verdict.unwrap_or_else(|fault| panic!("{}: {case:?}: {fault:?}", row.name));
+    let world = ended(row, case, elements);
     let most = |per_rank: &[u64]| per_rank.iter().copied().max().unwrap_or(0);
     Cost {
         rounds: world.rounds as usize,

@@ -1,5 +1,6 @@
 //! What the ranks conclude together from the samples of a cell.
 
+use crate::account::Cause;
 use crate::race::{Finding, Sample, Standing};
 use crate::record::CallTimes;
 use crate::review::{self, Observed, Progress};
@@ -67,8 +68,8 @@ impl CellState {
         race.learn(window, run, self.calls);
     }
 
-    /// Concludes from the samples that all ranks have told of: who is drawn on, what runs otherwise, and how far apart
-    /// samples are. `found` gets the cell's place in the model and each variant that turns out to be hopeless.
+    /// Concludes from all ranks' samples which arms are drawn on, what runs otherwise, and how far apart samples are.
+    /// `found` gets the cell's place in the model and each variant that turns out to be hopeless.
     pub(in crate::decide) fn conclude(
         &mut self,
         (elapsed_ns, told): (u64, u64),
@@ -100,6 +101,7 @@ impl CellState {
                     return Choice::Stays;
                 }
                 self.best = DEFAULT;
+                self.left_out.add(Cause::Demoted);
                 self.learning = Learning::Nothing;
                 (self.default_arm, self.arms) = (None, Vec::new());
                 Choice::Demoted
@@ -112,7 +114,7 @@ impl CellState {
         self.arms.iter().position(|arm| arm.variant == self.best)
     }
 
-    /// Drops what these samples say is hopeless, and the arm of which the ranks were told.
+    /// Drops what these samples say is hopeless, and the arm that a rank reported as hopeless elsewhere.
     fn conclude_race(
         &mut self,
         progress: Progress,

@@ -47,6 +47,14 @@ impl Called {
         Ok(&mut self.cells[usize::from(*number) - 1])
     }
 
+    /// All that were called, by collective.
+    pub fn states(&self) -> impl Iterator<Item = (Collective, &CellState)> {
+        Collective::ALL.into_iter().flat_map(|collective| {
+            let states = self.of(collective).map_or(&[][..], |cells| &cells.states);
+            states.iter().map(move |cell| (collective, cell))
+        })
+    }
+
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }

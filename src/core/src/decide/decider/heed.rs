@@ -1,5 +1,6 @@
 //! How the members of a communicator ask each other whether the job was switched off.
 
+use crate::account::Cause;
 use crate::decide::call::{SharedCall, SharedDetails};
 use crate::decide::decision::{Decision, HEED_WORDS, Heeded, Switch};
 use crate::decide::rules::Rules;
@@ -34,7 +35,7 @@ impl Decider {
         (call, details): (SharedCall, &dyn Fn() -> SharedDetails),
     ) -> Decision {
         if Decider::heard(words) == Switch::Off {
-            self.stand_aside();
+            self.stand_aside(Cause::Switch);
             return Decision::Default;
         }
         let [_, elapsed_ns] = words;

@@ -11,10 +11,11 @@ use super::Decider;
 
 impl Decider {
     /// The facts that needs are checked against.
-    pub fn facts(&self, call: SharedCall, details: &SharedDetails) -> Facts {
+    pub fn facts(&self, rules: &Rules, call: SharedCall, details: &SharedDetails) -> Facts {
         let Some(Membership {
             layout,
             ranks_by_node,
+            even_nodes,
         }) = self.membership
         else {
             unreachable!("a variant is judged only behind the set-up");
@@ -30,11 +31,13 @@ impl Decider {
             ranks_by_node,
             equal_blocks: details.equal_blocks,
             plain_elements: details.plain_elements,
+            even_nodes,
+            fixed_order: rules.has_fixed_order(call.collective),
         }
     }
 
-    /// What a call is recorded as: what the library was told before the run stands for its own choice. `None` where
-    /// nobody knows what ran, because the call lacks what that needs.
+    /// What a call is recorded as: a preset of before the run stands for the library's own choice. `None` where it is
+    /// unknown what ran, because the preset does not apply to the call.
     #[inline]
     pub fn label(
         &self,
@@ -47,6 +50,6 @@ impl Decider {
         if chosen.variant != DEFAULT || told == DEFAULT {
             return Some(chosen.variant);
         }
-        rules.label_of_default(call, told, &self.facts(call, &details()))
+        rules.label_of_default(call, told, &self.facts(rules, call, &details()))
     }
 }

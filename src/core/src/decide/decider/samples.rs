@@ -57,7 +57,7 @@ impl Decider {
             return AfterSample::Review;
         }
         if due {
-            // There is nobody to compare with, and nothing but `default` to draw.
+            // There is no other rank to compare with, and nothing but `default` to draw.
             cell.forget();
         }
         self.plan(rules, collective, chosen);
@@ -75,7 +75,7 @@ impl Decider {
     }
 
     /// Takes how long something behind a cell's last sample took this rank; its next call may be on any communicator.
-    /// False where that is not to be told: the next call was one of the same cell, and has it in its own time.
+    /// False where it is not kept: the next call was one of the same cell, and has it in its own time.
     #[cold]
     pub fn close_gap(
         &mut self,
@@ -105,7 +105,7 @@ impl Decider {
         let mut words = std::mem::take(&mut self.words);
         words.largest.clear();
         words.sums.clear();
-        words.largest.push(u64::from(own_families == Possible::No));
+        words.largest.push(own_families.word());
         words.largest.push(spent_ppm);
         let cell = self.cells.cell(collective, chosen.place);
         cell.tell(now_ns, hopeless, &mut words);
@@ -113,8 +113,8 @@ impl Decider {
     }
 
     /// Concludes from the words of all ranks, and says what became of the cell's choice. `correct` gets the places of
-    /// this rank's records of the samples, with what is agreed on them; `hopeless` what later communicators are to be
-    /// told.
+    /// this rank's records of the samples, with what is agreed on them; `hopeless` keeps what later communicators
+    /// leave out.
     #[cold]
     pub fn conclude(
         &mut self,
@@ -140,7 +140,7 @@ impl Decider {
             spent_ppm,
         };
         if without_own != 0 {
-            self.agreed.own_families = Possible::No;
+            self.agreed.own_families = Possible::of(without_own);
         }
         let cell = self.cells.cell_mut(collective, chosen.place);
         cell.hear(&words, &members, &mut self.window, correct);

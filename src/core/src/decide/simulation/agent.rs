@@ -9,8 +9,10 @@ use super::dice;
 use super::fabric::{Fabric, Operation, Step};
 use super::script::{Deed, Message};
 use super::surroundings::{End, Mistake, Shape, Surroundings};
+use crate::account::Cause;
+use crate::catalogue::Unmet;
 use crate::collective::Collective;
-use crate::decide::agreed::{Ability, Origin};
+use crate::decide::agreed::{Ability, Origin, Possible};
 use crate::decide::call::SharedCall;
 use crate::decide::impasse::Reason;
 use crate::decide::rooms::{Class, Rooms};
@@ -238,7 +240,12 @@ impl Agent {
             let call = seat
                 .decider
                 .sized(shared(collective, count, Some(type_bytes)));
-            let decision = match seat.decider.decide(rules, call, &|| details) {
+            let mut decision = seat.decider.decide(rules, call, &|| details);
+            if decision == Decision::NextEpoch {
+                let _pair = seat.decider.next_epoch(self.clock_ns);
+                decision = seat.decider.decide(rules, call, &|| details);
+            }
+            let decision = match decision {
                 Decision::Prepare if is_late => seat.decider.prepare(rules, call, &|| details),
                 decision => decision,
             };
@@ -302,7 +309,8 @@ impl Agent {
                     Decision::Default
                 }
                 Decision::SetUp if spec.is_foreign => {
-                    seat.decider.set_up(rules, None, call, &|| details)
+                    seat.decider
+                        .set_up(rules, Err(Cause::Agreement), call, &|| details)
                 }
                 Decision::SetUp => {
                     let [native, own_families] = job.fate.is_unable(self.rank, comm.into());
@@ -315,8 +323,8 @@ impl Agent {
                     };
                     let ability = Ability {
                         number,
-                        native: (!native).into(),
-                        own_families: (!own_families).into(),
+                        native: Possible::unless(native, Cause::Threads),
+                        own_families: Possible::unless(own_families, Cause::Device),
                         spent_ppm: self.spent_ppm(job),
                         pays: self.pays(job),
                     };
@@ -350,6 +358,14 @@ impl Agent {
                     return Err(self.impasse(comm, call.collective, Reason::NoMemory));
                 }
                 Decision::Prepare => seat.decider.prepare(rules, call, &|| details),
+                Decision::NextEpoch => {
+                    job.tally.epochs += 1;
+                    let _pair = seat.decider.next_epoch(self.clock_ns);
+                    if job.mistake == Some(Mistake::OwnEpochs) && self.rank == 1 {
+                        let _pair = seat.decider.next_epoch(self.clock_ns);
+                    }
+                    seat.decider.decide(rules, call, &|| details)
+                }
                 Decision::NoMemory => {
                     return Err(self.impasse(comm, call.collective, Reason::NoMemory));
                 }
@@ -458,8 +474,8 @@ impl Agent {
         Ok(Next::Enter(operation, Awaited::Call(call, chosen)))
     }
 
-    /// Where one choice holds for the run, calls of one shape run one variant; where ranks could agree no more they all
-    /// run `default`.
+    /// Where one choice holds for the run, calls of one shape run one variant; where the order of operands is fixed
+    /// reductions keep it; where ranks could agree no more they all run `default`.
     fn compare(
         &self,
         job: &mut Surroundings,
@@ -472,10 +488,17 @@ impl Agent {
         if is_forsaken && variant != DEFAULT {
             return Err(End::RunsOn(comm, variant));
         }
+        let details = job.details(act);
+        if variant != DEFAULT && job.rules.has_fixed_order(call.collective) {
+            let facts = self.seats[&comm].decider.facts(&job.rules, call, &details);
+            let unmet = job.rules.unmet(call.collective, variant, &facts);
+            if unmet == Some(Unmet::Order) {
+                return Err(End::OutOfOrder(comm, variant));
+            }
+        }
         if job.rules.terms.settings.reproducible != Reproducible::Run {
             return Ok(());
         }
-        let details = job.details(act);
         let shape = Shape {
             comm,
             collective: call.collective,

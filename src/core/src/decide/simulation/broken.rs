@@ -17,7 +17,7 @@ fn is_found_among(n_ranks: impl Fn(u64) -> u32, calls: u64, mistake: Mistake, fa
         let ranks = job(n_ranks(seed)).programs(seed).faults(faults);
         match mistake {
             Mistake::SetUpLate => ranks.reproducible(Reproducible::Run),
-            Mistake::OwnSwitch => ranks.on_a_site(),
+            Mistake::OwnSwitch | Mistake::OwnEpochs => ranks.on_a_site(),
             _ => ranks,
         }
     };
@@ -75,6 +75,12 @@ fn ranks_that_go_by_what_they_themselves_can_or_saw_are_found() {
     is_found(Mistake::OwnSwitch, Faults::default());
     is_found(Mistake::OwnBlocks, Faults::default());
     is_found(Mistake::OwnBlocksAtOnce, Faults::default());
+    is_found_among(
+        |seed| 2 + seed as u32 % 3,
+        400_000,
+        Mistake::OwnEpochs,
+        Faults::default(),
+    );
 }
 
 #[test]

@@ -49,6 +49,7 @@ fn with_seeds(first: u64, programs: u64, mut run: impl FnMut(u64) -> Tally) -> T
         all.demoted += tally.demoted;
         all.asked += tally.asked;
         all.off += tally.off;
+        all.epochs += tally.epochs;
         all.failed += tally.failed;
         all.lost += tally.lost;
         all.told += tally.told;
@@ -84,6 +85,21 @@ fn few_ranks_decide_alike_whatever_happens_to_some() {
         ] {
             assert!(what * least > tally.calls, "too little of it: {tally:?}");
         }
+    }
+}
+
+#[test]
+fn ranks_whose_communicators_live_for_epochs_decide_alike() {
+    let each = 400_000;
+    let tally = with_seeds(3_000, 12, |seed| {
+        let job = job(2 + seed as u32 % 3).programs(seed).on_a_site();
+        let report = job.faults(Faults::MANY).run(each);
+        report.assert_all_decided_alike();
+        report.tally
+    });
+    println!("{tally:?}");
+    if variable("COLLTUNE_SEED").is_none() {
+        assert!(tally.epochs > 100 && tally.refused > 100, "{tally:?}");
     }
 }
 

@@ -17,7 +17,7 @@ use crate::decide::table::CellTable;
 use crate::library::Library;
 use crate::model::Model;
 use crate::request::{Forced, Mode};
-use crate::settings::{LearnerKind, Reproducible, Settings};
+use crate::settings::{LearnerKind, Reproducible, Settings, SummaryTo};
 use crate::space::{Block, Space};
 use crate::variant::Family;
 
@@ -179,6 +179,7 @@ impl Builder {
         let reproducible = match of(2, 6) {
             0 => Reproducible::Run,
             1 => Reproducible::Strict,
+            2 => Reproducible::Fixed,
             _ => Reproducible::Off,
         };
         terms.settings.reproducible = self.reproducible.unwrap_or(reproducible);
@@ -194,6 +195,9 @@ impl Builder {
         }
         terms.settings.samples_per_cell = [4, 64, 256][of(3, 3) as usize];
         terms.settings.watch = [0.0, 0.005, 0.2, 0.5][of(8, 4) as usize];
+        if of(14, 2) == 0 {
+            terms.settings.summary = SummaryTo::Stderr;
+        }
         if of(9, 2) == 0 {
             terms.settings.families = Some(vec![Family::Native]);
         }
@@ -279,7 +283,7 @@ fn agents(script: &Script, n_ranks: u32, threads: u32) -> Vec<Agent> {
         .collect()
 }
 
-/// Runs whoever can until nobody can.
+/// Runs the agents that can go on until none can.
 fn go(agents: &mut [Agent], job: &mut Surroundings, fabric: &mut Fabric, order: Order) -> Outcome {
     let is_late = |agent: u32| match order {
         Order::Late(of) => agents_rank(agent, agents.len(), job.numbered.len()) % of == 1,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::dice;
 use super::job::basic_rules;
+use crate::account::Cause;
 use crate::collective::Collective;
 use crate::decide::agreed::{Agreed, Membership, Origin, Possible};
 use crate::decide::call::{SharedCall, SharedDetails};
@@ -69,8 +70,12 @@ impl Single<'_> {
         let mut decision = self.decider.decide(rules, call, &details);
         loop {
             decision = match decision {
-                Decision::SetUp => self.decider.set_up(rules, Some(agreed), call, &details),
+                Decision::SetUp => self.decider.set_up(rules, Ok(agreed), call, &details),
                 Decision::Prepare => self.decider.prepare(rules, call, &details),
+                Decision::NextEpoch => {
+                    let _pair = self.decider.next_epoch(self.now_ns);
+                    self.decider.decide(rules, call, &details)
+                }
                 _ => return decision,
             }
         }
@@ -317,7 +322,7 @@ fn a_cell_of_which_the_default_alone_is_left_is_seldom_sampled() {
             bytes: 40_000,
         };
         let (known, cell) = (KnownHopeless::default(), cell_of(call));
-        let mut others = rules.weights(cell, members(), able(1));
+        let mut others = rules.weights(cell, members(), able(1), &mut Default::default());
         others.retain(|(variant, _)| *variant != DEFAULT);
         for (variant, _) in &others {
             (1..=2).for_each(|comm| known.add(cell, *variant, comm));
@@ -360,7 +365,11 @@ fn a_cell_is_alike_whether_a_rank_made_it_before_a_review_that_changed_what_is_p
             if let Decision::Chosen(chosen) = single.decide(bcast(8))
                 && chosen.sampled
             {
-                let ran = single.observe((bcast(8), chosen), 10_000, (Possible::No, &known));
+                let ran = single.observe(
+                    (bcast(8), chosen),
+                    10_000,
+                    (Possible::No(Cause::Device), &known),
+                );
                 is_reviewed = ran.is_reviewed;
             }
         }

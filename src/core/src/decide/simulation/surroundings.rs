@@ -15,7 +15,7 @@ use crate::decide::rules::Rules;
 /// What an edge may get wrong: each has been a fault of the shim, or lies near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// A call of a type whose size nobody knows is not counted.
+    /// A call of a type of unknown size is not counted.
     UnknownSizeUncounted,
     /// A call with one buffer for both sides is not counted, though the library lets it pass.
     AliasedUncounted,
@@ -49,6 +49,8 @@ pub enum Mistake {
     FreedKept,
     /// Whether this rank knows that the job was switched off decides.
     OwnSwitch,
+    /// A rank begins its epochs when it likes.
+    OwnEpochs,
     /// An agreement's error is not looked at, and what it left counts as agreed.
     ErrorUnseen,
 }
@@ -110,12 +112,14 @@ pub struct Tally {
     /// How often ranks asked each other whether the job was switched off, and heard that it was.
     pub asked: u64,
     pub off: u64,
-    /// How often ranks told each other how long the blocks were of which each knows its own.
+    /// How often ranks exchanged how long the blocks were of which each knows its own.
     pub measured: u64,
+    /// Epochs that began or ended.
+    pub epochs: u64,
     /// Agreements that ended with an error, and reviews that found our own algorithms possible no more.
     pub failed: u64,
     pub lost: u64,
-    /// Set-ups in which a member told others of something hopeless.
+    /// Set-ups in which a member reported something hopeless.
     pub told: u64,
 }
 
@@ -127,6 +131,8 @@ pub enum End {
     Mismatch(Mismatch),
     /// A call of one shape did not run what such calls ran before, though one choice was to hold.
     Irreproducible(Shape, [u16; 2]),
+    /// A reduction combined its operands in another order than the fixed one.
+    OutOfOrder(u32, u16),
     /// Something else than `default` runs on a communicator on which an agreement failed.
     RunsOn(u32, u16),
     /// Ranks heard different times of one sample, in an operation of a communicator.

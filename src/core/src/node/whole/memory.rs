@@ -41,7 +41,7 @@ impl Order {
 pub enum Haste {
     /// Reads what its node has not combined yet.
     Reads,
-    /// Gives its node what is not final yet.
+    /// Gives its node units that are not final yet.
     Gives,
 }
 
@@ -57,6 +57,8 @@ pub struct Case<'a> {
     pub overlaps: bool,
     /// Whether the units of every second rank have another form in its memory than in cells.
     pub holed: bool,
+    /// Whether operands are to be combined in the fixed order.
+    pub fixed_order: bool,
     pub order: Order,
     /// Whether messages are in place as soon as both ends have posted them; else when they are waited for.
     pub eager: bool,
@@ -64,7 +66,7 @@ pub struct Case<'a> {
     pub haste: Option<Haste>,
 }
 
-/// Units of one call are told from those of the next.
+/// Keeps units of one call apart from those of the next.
 const CALL: u64 = 1 << 32;
 
 impl Case<'_> {
@@ -183,7 +185,7 @@ impl Buffers {
         }
     }
 
-    /// Units are awaited: nobody touches their places until they are in place.
+    /// Units are awaited: no rank touches their places until they are in place.
     pub fn awaits(&mut self, at: At, units: u64) {
         let all = (0..units).map(|unit| self.location(at, unit));
         let all: Vec<_> = all.collect();

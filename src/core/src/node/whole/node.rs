@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::memory::{Buffers, Content, Found};
+use crate::algorithm::fixed_order::{self, FoldStep};
 use crate::algorithm::schedule::Order;
 use crate::algorithm::symbolic::Sum;
 use crate::node::kind::Kind;
@@ -147,6 +148,38 @@ impl<'a> Running<'a> {
         }
     }
 
+    /// A unit of everybody's, combined as the steps of the fixed order say.
+    fn folded(
+        &self,
+        shared: &Shared,
+        buffers: &Buffers,
+        (piece, lowest): (u64, usize),
+        (mine, in_cell): (Units, u64),
+        unit: u64,
+    ) -> Found<Content> {
+        let (own, n) = (self.phase.place, self.phase.n_here);
+        let read = |rank: usize| match (lowest + rank) % n {
+            of if of == own => self.read(shared, buffers, piece, mine, unit),
+            of => shared.read(of, self.first + piece, in_cell),
+        };
+        let both = |lower, higher| Sum::both(lower, higher, Order::SourceFirst);
+        let mut slots: Vec<Content> = Vec::new();
+        fixed_order::combine(n, |step| {
+            match step {
+                FoldStep::Take { rank, .. } => slots.push(read(rank)?),
+                FoldStep::Before { rank, slot } => {
+                    slots[slot] = both(read(rank)?, slots[slot].clone())
+                }
+                FoldStep::Merge { slot } => {
+                    let lower = slots.remove(slot + 1);
+                    slots[slot] = both(lower, slots[slot].clone());
+                }
+            }
+            Found::Ok(())
+        })?;
+        Ok(slots.remove(0))
+    }
+
     /// Takes the next step, unless it waits; whether it did. `arrived` says whether so many units have come from other
     /// nodes.
     pub fn step(
@@ -167,6 +200,11 @@ impl<'a> Running<'a> {
                 shared.areas[of].told[flag as usize] >= ticket(piece)
             }
             MemoryStep::Arrive { units } => arrived(buffers, units)?,
+            MemoryStep::Fold { piece, .. } => {
+                let mut places = shared.areas.iter().enumerate();
+                let filled = |area: &Area| area.told[Flag::Filled as usize] >= ticket(piece);
+                places.all(|(place, area)| place == own || filled(area))
+            }
             _ => true,
         };
         if !can {
@@ -201,6 +239,23 @@ impl<'a> Running<'a> {
                     let higher = self.read(shared, buffers, piece, into, unit)?;
                     let sum = Sum::both(lower, higher, Order::SourceFirst);
                     self.write(shared, buffers, (piece, into, unit), sum)?;
+                }
+            }
+            MemoryStep::Fold {
+                piece,
+                lowest,
+                own: mine,
+                first,
+                into,
+                units,
+            } => {
+                if self.phase.holed {
+                    return Err("units with holes are combined in the fixed order".to_owned());
+                }
+                for unit in 0..units {
+                    let content =
+                        self.folded(shared, buffers, (piece, lowest), (mine, first + unit), unit)?;
+                    self.write(shared, buffers, (piece, into, unit), content)?;
                 }
             }
             MemoryStep::Tell { flag, piece } => {

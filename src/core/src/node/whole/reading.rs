@@ -325,6 +325,7 @@ fn each(collective: Collective, visit: &mut dyn FnMut(&Case)) {
                             in_place,
                             overlaps: false,
                             holed: false,
+                            fixed_order: false,
                             order,
                             eager: false,
                             haste: None,
@@ -410,6 +411,7 @@ fn a_step_that_one_rank_leaves_out_is_found_out() {
             in_place: false,
             overlaps: false,
             holed: false,
+            fixed_order: false,
             order,
             eager: false,
             haste: None,
@@ -428,7 +430,7 @@ fn a_step_that_one_rank_leaves_out_is_found_out() {
                     check(&case(*order), &change).is_err()
                 });
                 let Some(step) = seen.get() else { break };
-                // Nobody reads a root's buffers but those who know that it has come, and looking costs nothing.
+                // Only ranks that know that a root has come read its buffers, and looking costs nothing.
                 let is_idle = matches!(step, ReadStep::Return | ReadStep::Probe { .. })
                     || matches!(step, ReadStep::Lend { .. })
                         && collective == Collective::Bcast

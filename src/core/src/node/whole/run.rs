@@ -25,7 +25,7 @@ pub struct Rank<'a> {
     inside: Option<Running<'a>>,
     /// Where it leads its node in a call whose stages go on at once.
     leading: Option<Leading<'a>>,
-    /// Of its next phase on the node.
+    /// The first ticket of this rank's next phase in its node's memory.
     ticket: u64,
     phases: usize,
     posted: Posted,
@@ -33,7 +33,7 @@ pub struct Rank<'a> {
     results: Vec<Origin>,
 }
 
-/// All of them.
+/// All simulated ranks of one communicator.
 pub struct World<'c, 'a> {
     pub case: &'c Case<'c>,
     pub ranks: Vec<Rank<'a>>,
@@ -122,6 +122,7 @@ impl<'a> World<'_, 'a> {
             false => Phase::new(&inside, who, case.unit_bytes),
         };
         phase.holed = case.is_holed(number);
+        phase.fixed_order = case.fixed_order.then(|| rank.map.lowest_place());
         if let (true, Some(Crossing::Schedule(between))) = (case.overlaps, case.own.crossing()) {
             let (map, pieces) = (rank.map, phase.cut.pieces);
             let (combined, comes) = turns(&between, map.node, map.nodes.len(), pieces);
@@ -181,7 +182,7 @@ impl<'a> World<'_, 'a> {
         };
         match stage {
             Stage::Inside(inside) => {
-                // A rank that is alone on its node has nobody to do anything with.
+                // A rank that is alone on its node has no phase.
                 if let Some(running) = self.phase(number, Some(inside))? {
                     self.ranks[number].inside = Some(running);
                     return Ok(true);

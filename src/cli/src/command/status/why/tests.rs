@@ -76,7 +76,14 @@ fn report(db: &Database, name: &str) -> Report {
     let generation = Generation::load(db, key).unwrap();
     let is_measured = |cell: &CellStatistics| cell.source == Source::Measured;
     let asked = (name, Some(Collective::Bcast));
-    Report::of(&generation, &db.settings().unwrap(), asked, is_measured).unwrap()
+    Report::of(
+        &generation,
+        &db.settings().unwrap(),
+        asked,
+        &[],
+        is_measured,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -163,14 +170,14 @@ fn before_any_training_all_cells_are_summed_up_and_an_unknown_name_gets_the_near
     let none = |_: &CellStatistics| false;
     let asked = ("native:binomal", Some(Collective::Bcast));
     let settings = Settings::default();
-    let refused = Report::of(&generation, &settings, asked, none)
+    let refused = Report::of(&generation, &settings, asked, &[], none)
         .err()
         .unwrap();
     let told = refused.to_string();
     assert!(told.contains("nearest are native:binomial"), "{told}");
     // A ring broadcasts nothing, but gathers.
     let asked = ("native:ring", None);
-    let found = Report::of(&generation, &settings, asked, none).unwrap();
+    let found = Report::of(&generation, &settings, asked, &[], none).unwrap();
     assert!(
         found
             .others

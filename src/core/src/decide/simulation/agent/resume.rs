@@ -1,6 +1,7 @@
 //! What an agent does behind an operation in which it waited, and its reviews.
 
 use super::{Agent, Awaited, Behind, Next, Reviewed};
+use crate::account::Cause;
 use crate::collective::Collective;
 use crate::decide::agreed::{ABILITY_WORDS, Agreed, Membership, Possible};
 use crate::decide::call::SharedCall;
@@ -42,15 +43,17 @@ impl Agent {
         match awaited {
             Awaited::Split => Ok(Next::Done),
             Awaited::SetUp(call) if fails => {
-                let decision = seat.decider.set_up(rules, None, call, &|| details);
+                let decision = seat
+                    .decider
+                    .set_up(rules, Err(Cause::Agreement), call, &|| details);
                 self.follow(job, act, call, decision)
             }
             Awaited::Heed(call, _) | Awaited::Measure(call, _) if fails => {
-                seat.decider.stand_aside();
+                seat.decider.stand_aside(Cause::Agreement);
                 self.run(job, act, call, None)
             }
             Awaited::Review(call, _, behind) if fails => {
-                seat.decider.stand_aside();
+                seat.decider.stand_aside(Cause::Agreement);
                 self.go_on(job, act, call, behind)
             }
             Awaited::SetUp(call) => {
@@ -80,7 +83,10 @@ impl Agent {
                 }
                 let nodes = job.script.comms[comm as usize].members.iter();
                 let members = Membership::of(nodes.map(|rank| rank / job.ppn));
-                let agreed = (off == 0).then(|| (Agreed::of(words), members, hopeless));
+                let agreed = match off {
+                    0 => Ok((Agreed::of(words), members, hopeless)),
+                    _ => Err(Cause::Switch),
+                };
                 job.knows_off[self.rank as usize] |= off != 0;
                 let decision = seat.decider.set_up(rules, agreed, call, &|| details);
                 let is_put_off = off == 0 && seat.decider.membership().is_none();
@@ -236,7 +242,7 @@ impl Agent {
         let seed = job.fate.seed;
         let roll = dice(seed, 13, self.clock_ns ^ u64::from(self.rank));
         let can = !seed.is_multiple_of(6) || !roll.is_multiple_of(20);
-        can.into()
+        Possible::unless(!can, Cause::Unpaid)
     }
 
     pub(super) fn review(
@@ -251,7 +257,8 @@ impl Agent {
         let spent_ppm = self.spent_ppm(job);
         let seat = self.seats.get_mut(&comm).expect("it was made");
         let place = (comm, seat.position);
-        let own_families = Possible::from(!job.fate.loses_own_families(self.rank, place));
+        let loses = job.fate.loses_own_families(self.rank, place);
+        let own_families = Possible::unless(loses, Cause::Device);
         let now_ns = self.clock_ns;
         let known = &job.hopeless[self.rank as usize];
         let told = seat

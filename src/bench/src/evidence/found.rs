@@ -1,4 +1,4 @@
-//! What the page of evidence shows: published figures beside ours, study by study.
+//! What is reported of each study: published figures beside ours.
 
 use serde::Serialize;
 
@@ -28,7 +28,6 @@ pub struct Findings {
     pub source: String,
     pub rows: Vec<Judged>,
     pub assumptions: Vec<String>,
-    pub pictures: Vec<Picture>,
 }
 
 /// One number of a figure, or a row of them.
@@ -44,14 +43,7 @@ pub struct Judged {
     pub note: String,
 }
 
-/// A whole SVG file.
-#[derive(Clone, Debug, Serialize)]
-pub struct Picture {
-    pub title: String,
-    pub svg: String,
-}
-
-/// Figures that need more than this command: real jobs, or what is not built.
+/// Figures that need more than this command: real jobs, or parts that are not built.
 #[derive(Clone, Debug, Serialize)]
 pub struct Elsewhere {
     pub ids: &'static str,
@@ -59,4 +51,12 @@ pub struct Elsewhere {
     pub paper: &'static str,
     /// How they are had, or that they are not.
     pub how: &'static str,
+}
+
+impl Reproduction {
+    /// How many rows have this verdict.
+    pub fn count(&self, verdict: &str) -> usize {
+        let rows = self.found.iter().flat_map(|findings| &findings.rows);
+        rows.filter(|row| row.verdict == verdict).count()
+    }
 }
