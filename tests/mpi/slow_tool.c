@@ -1,6 +1,7 @@
 /* A tool behind which one way to an allreduce is slow: SLOW=default: the library's own choice, which goes through the
  * tool, takes forty barriers more, so that it is seen where ranks wait for processors, too. SLOW=asleep: it sleeps for
- * a millisecond first. SLOW=messages: each message of a schedule of ours does. */
+ * ten milliseconds first, longer than a rank usually waits for a processor. SLOW=messages: each message of a schedule of
+ * ours sleeps for one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -19,7 +20,7 @@ static void be_slow(MPI_Comm comm) {
 
 int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     if (is_slow("default")) be_slow(comm);
-    if (is_slow("asleep")) usleep(1000);
+    if (is_slow("asleep")) usleep(10000);
     return PMPI_Allreduce(send, receive, count, type, op, comm);
 }
 

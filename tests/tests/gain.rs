@@ -19,7 +19,7 @@ const BEST: &str = "node:shm";
 const EPOCH: usize = 144;
 
 /// A job that exploits a database in which an allreduce in shared memory is the best. What stands for a slow network is
-/// that the library's own choice sleeps for a millisecond first.
+/// that the library's own choice sleeps for ten milliseconds first.
 fn exploiting(mpi: Mpi, db: &std::path::Path, watch: &str) -> Job {
     let job = job(RANKS).mpi(mpi).preload().mode("exploit").seed(1).db(db);
     let job = job.env("COLLTUNE_WATCH", watch);
@@ -58,7 +58,7 @@ on_each_library! {
         let summary = summary(exploiting(mpi, db.path(), OFTEN));
         let gain = summary.measured_gain.expect("so many calls are enough");
         assert!(gain.pairs >= 10, "{gain:?}");
-        // A millisecond in each of the calls: whatever the machine does, they gain.
+        // Ten milliseconds in each of the calls: whatever the machine does, they gain.
         assert!(gain.low <= gain.gain && gain.gain <= gain.high && gain.gain > 1.5, "{gain:?}");
         assert!(summary.sentence().contains("pairs of epochs"), "{}", summary.sentence());
     }

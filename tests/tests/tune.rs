@@ -405,7 +405,7 @@ fn an_interrupted_tuning_ends_its_job_and_goes_on_where_it_was() {
     assert!(line.log().len() >= 6 + 8 + 6);
 }
 
-/// The default takes a millisecond more than what else there is to choose.
+/// The default takes ten milliseconds more than what else there is to choose.
 #[test]
 fn a_tuning_of_a_program_with_a_slow_default_says_what_it_gained_and_how_to_go_on() {
     const CHOSEN: &str = "native:recursive_doubling";
@@ -414,7 +414,7 @@ fn a_tuning_of_a_program_with_a_slow_default_says_what_it_gained_and_how_to_go_o
     };
     let line = Line {
         is_slow: true,
-        ..Line::new(mpi, 1000)
+        ..Line::new(mpi, 150)
     };
     // One alone, so that no choice changes between others that are equally fast.
     let natives = catalogue::variants(mpi.library(), Collective::Allreduce).into_iter();
@@ -441,7 +441,7 @@ fn a_tuning_of_a_program_with_a_slow_default_says_what_it_gained_and_how_to_go_o
     assert_eq!(bare, 3, "{log:?}");
 }
 
-/// The default takes a millisecond more in each call, and yet the program is slower with what is faster: it sleeps in one.
+/// The default takes ten milliseconds more in each call, and yet the program is slower with what is faster: it sleeps in one.
 #[test]
 fn a_program_that_is_slower_with_what_was_chosen_has_the_last_word() {
     const CHOSEN: &str = "native:recursive_doubling";
@@ -450,7 +450,7 @@ fn a_program_that_is_slower_with_what_was_chosen_has_the_last_word() {
     };
     let line = Line {
         is_slow: true,
-        ..Line::new(mpi, 800)
+        ..Line::new(mpi, 120)
     };
     let natives = catalogue::variants(mpi.library(), Collective::Allreduce).into_iter();
     let natives = natives.map(|variant| variant.name.to_string());
