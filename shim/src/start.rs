@@ -288,8 +288,8 @@ fn build(
         };
         Flight::arm(folder, &header, clock)
     });
-    let heeded = site.zip(rules.terms.heeds_every());
-    if let Some((site, every)) = heeded.filter(|_| rank == 0 && rules.terms.cells.chooses()) {
+    let polled = site.zip(rules.terms.polls_switch_every());
+    if let Some((site, every)) = polled.filter(|_| rank == 0 && rules.terms.cells.chooses()) {
         switch::watch(site.into(), every);
     }
     let mut thread_level = 0;

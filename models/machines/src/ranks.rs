@@ -4,7 +4,9 @@ use colltune_core::decide::agreed::{Agreed, Membership, Origin, Possible};
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::hopeless::{Hopeless, KnownHopeless};
 use colltune_core::decide::rules::Rules;
-use colltune_core::decide::{AfterSample, Chosen, Decider, Decision, GapPart, Timing, Words};
+use colltune_core::decide::{
+    AfterSample, Chosen, Decider, Decision, GapPart, OwnState, Switch, Timing, Words,
+};
 
 /// One communicator.
 pub struct Ranks {
@@ -111,16 +113,14 @@ impl Ranks {
             .iter_mut()
             .zip(left_ns)
             .map(|(decider, now_ns)| {
-                // Agreements take no time here.
-                let spent_ppm = 0;
-                decider.review(
-                    call.collective,
-                    &chosen,
-                    *now_ns as u64,
-                    spent_ppm,
-                    Possible::Yes,
-                    &self.known,
-                )
+                let own = OwnState {
+                    now_ns: *now_ns as u64,
+                    // Agreements take no time here.
+                    spent_ppm: 0,
+                    own_families: Possible::Yes,
+                    switch: Switch::On,
+                };
+                decider.review(call.collective, &chosen, own, &self.known)
             });
         let told: Vec<Words> = told.collect();
         let Some(agreed) = told.into_iter().reduce(together) else {
@@ -161,11 +161,9 @@ fn decided(
                 let _pair = decider.next_epoch(0);
                 decider.decide(rules, call, &|| details)
             }
-            // No administrator switches a synthetic job off.
             Decision::Default
             | Decision::NoMemory
             | Decision::Unobserved(_)
-            | Decision::Heed(_)
             | Decision::Measure(_) => return None,
         }
     }

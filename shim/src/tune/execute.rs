@@ -150,7 +150,6 @@ impl Tuner {
                     decision
                 }
                 Decision::NextEpoch => self.next_epoch(state, call, &details),
-                Decision::Heed(heeded) => self.heed(state, heeded, (call, &details)),
                 Decision::Measure(measured) => {
                     // It may be the first.
                     self.see_blocks(state, call.collective, &ways.arguments);

@@ -7,7 +7,7 @@ use colltune_core::collective::Collective;
 use colltune_core::decide::agreed::Possible;
 use colltune_core::decide::call::{SharedCall, SharedDetails};
 use colltune_core::decide::{
-    AfterSample, Choice, Chosen, Decider, Decision, Heeded, Measured, Switch, Timing, UnderWay,
+    AfterSample, Choice, Chosen, Decision, Measured, OwnState, Timing, UnderWay,
 };
 use colltune_core::record::CallTimes;
 
@@ -68,17 +68,13 @@ impl Tuner {
         let own_families = self.own_families();
         let decider = &mut state.decider;
         let tell = || {
-            let now_ns = self.clock.at_ns(clock::ticks());
-            let spent_ppm = self.spending.share_ppm(&self.clock);
-            let hopeless = &self.hopeless;
-            decider.review(
-                collective,
-                chosen,
-                now_ns,
-                spent_ppm,
+            let own = OwnState {
+                now_ns: self.clock.at_ns(clock::ticks()),
+                spent_ppm: self.spending.share_ppm(&self.clock),
                 own_families,
-                hopeless,
-            )
+                switch: switch::switch(),
+            };
+            decider.review(collective, chosen, own, &self.hopeless)
         };
         let mut words = floating::by_default(tell);
         let (known, comm) = (state.known(), state.comm);
@@ -102,8 +98,16 @@ impl Tuner {
         let hopeless = &self.hopeless;
         let conclude = || decider.conclude(rules, collective, chosen, words, hopeless, correct);
         let choice = floating::by_default(conclude);
-        if choice == Choice::Demoted {
-            self.demoted.fetch_add(1, Ordering::Relaxed);
+        match choice {
+            Choice::Stays => {}
+            Choice::Demoted => {
+                self.demoted.fetch_add(1, Ordering::Relaxed);
+            }
+            Choice::SwitchedOff => {
+                // Other communicators hear it from this rank.
+                switch::hear();
+                state.repeat = None;
+            }
         }
         if state.decider.agreed().own_families != Possible::Yes {
             state.repeat = None;
@@ -125,33 +129,5 @@ impl Tuner {
             return Decision::Default;
         }
         state.decider.measure(&self.rules, measured, words, of_call)
-    }
-
-    /// Asks the other ranks whether the job was switched off, and decides on the call at which that is due. A
-    /// collective of the library on the program's own communicator, at a call of all its ranks.
-    #[cold]
-    pub(super) fn heed(
-        &self,
-        state: &mut State,
-        heeded: Heeded,
-        (call, details): (SharedCall, &dyn Fn() -> SharedDetails),
-    ) -> Decision {
-        let _agreement = self.spending.agreement();
-        let now_ns = self.clock.at_ns(clock::ticks());
-        let mut words = state.decider.heed_words(heeded, switch::switch(), now_ns);
-        if !self.largest(state.comm, &mut words) {
-            state.decider.stand_aside(Cause::Agreement);
-            state.repeat = None;
-            return Decision::Default;
-        }
-        if Decider::heard(words) == Switch::Off {
-            // Other communicators hear it from this rank.
-            switch::hear();
-            state.repeat = None;
-        }
-        let rules = &self.rules;
-        state
-            .decider
-            .heed(rules, heeded, words, now_ns, (call, details))
     }
 }

@@ -1,13 +1,15 @@
 //! The switch: new jobs and running ones obey it.
 
-use colltune_tests::{LoggedCall, assert_ranks_agree, folder, on_each_library, read_log};
+use colltune_tests::{LoggedCall, assert_ranks_agree, folder, on_each_library, read_log, tool};
 
 use super::{FIRST, Site};
 
 const RANKS: u32 = 4;
-/// Calls before the switch is turned, and how long the job goes on. It asks ten times a second.
+/// Calls before the switch is turned, and how long the job goes on, which is some reviews. Rank 0 looks ten times a second.
 const BEFORE: &str = "300";
-const SECONDS: &str = "2";
+const SECONDS: &str = "6";
+/// Sampled calls of the default, with the warm-up calls before them, are fewer in a row.
+const LAST: usize = 20;
 
 /// What a job on four ranks ran that is switched off in its course: of each rank, by communicator, in order.
 fn switched(
@@ -18,10 +20,12 @@ fn switched(
     let log = folder();
     let job = colltune_tests::job(RANKS).mpi(site.mpi).preload();
     let job = job.db(site.path()).mode("exploit").seed(1).log(log.path());
+    // A choice that the watch leaves would look as if it had been switched off: the library's own sleeps.
+    let job = job.preload_tool(tool(site.mpi, "slow_tool"));
     let job = job
+        .env("SLOW", "asleep")
         .env("COLLTUNE_SWITCH_POLL_INTERVAL", "100ms")
-        // A choice that a watch leaves would look as if it had been switched off.
-        .env("COLLTUNE_WATCH", "0")
+        .env("COLLTUNE_WATCH", "0.5")
         .env("COLLTUNE_REPRODUCIBLE", reproducible);
     let outcome = job.run("switched", &[BEFORE, SECONDS, what[0], what[1]]);
     outcome.succeeds().prints("ok\n");
@@ -31,22 +35,22 @@ fn switched(
     (log, messages)
 }
 
-/// The first and the last of the calls on each communicator of a rank, in the order of their first calls.
-fn ends(calls: &[LoggedCall]) -> Vec<(String, String)> {
-    let mut comms: Vec<Option<u64>> = Vec::new();
-    let tuned = calls.iter().filter(|call| call.bytes == 8);
-    for call in tuned.clone() {
-        if !comms.contains(&call.comm) {
-            comms.push(call.comm);
+/// Of each communicator whether its calls ran what was published, at all and among the last ones.
+fn tuned(calls: &[LoggedCall]) -> Vec<[bool; 2]> {
+    let mut comms: Vec<(Option<u64>, Vec<bool>)> = Vec::new();
+    for call in calls.iter().filter(|call| call.bytes == 8) {
+        let is_tuned = call.variant == FIRST;
+        match comms.iter_mut().find(|(comm, _)| *comm == call.comm) {
+            Some((_, tuned)) => tuned.push(is_tuned),
+            None => comms.push((call.comm, vec![is_tuned])),
         }
     }
-    let end = |comm: &Option<u64>| {
-        let mut of = tuned.clone().filter(|call| call.comm == *comm);
-        let in_cell = of.clone().find(|call| call.cell.is_some());
-        let first = in_cell.map_or("none", |call| &call.variant);
-        Some((first.to_owned(), of.next_back()?.variant.clone()))
+    let any = |tuned: &[bool]| tuned.contains(&true);
+    let of = |(_, tuned): &(_, Vec<bool>)| {
+        let last = tuned.len().saturating_sub(LAST);
+        [any(tuned), any(&tuned[last..])]
     };
-    comms.iter().filter_map(end).collect()
+    comms.iter().map(of).collect()
 }
 
 on_each_library! {
@@ -68,11 +72,11 @@ on_each_library! {
         let off = site.path().join("OFF");
         let (log, messages) = switched(&site, ["create", &off.to_string_lossy()], "off");
         for calls in &log {
-            let ends = ends(calls);
+            let tuned = tuned(calls);
             // The world, and the half without rank 0 for two of them; what comes late is never tuned.
-            let tuned = ends.iter().filter(|(first, _)| first == FIRST).count();
-            assert_eq!(tuned, 2, "{ends:?}");
-            assert!(ends.iter().all(|(_, last)| last == "default"), "{ends:?}");
+            let n_tuned = tuned.iter().filter(|[at_all, _]| *at_all).count();
+            assert_eq!(n_tuned, 2, "{tuned:?}");
+            assert!(tuned.iter().all(|[_, at_last]| !at_last), "{tuned:?}");
         }
         assert_eq!(messages.len(), 1, "{messages:?}");
         assert!(messages[0].contains("/OFF is there (it hangs)"), "{messages:?}");
@@ -82,7 +86,7 @@ on_each_library! {
         let site = Site::published(mpi);
         let (log, messages) = switched(&site, ["remove", &site.path().to_string_lossy()], "off");
         for calls in &log {
-            assert!(ends(calls).iter().all(|(_, last)| last == "default"));
+            assert!(tuned(calls).iter().all(|[_, at_last]| !at_last));
         }
         assert_eq!(messages.len(), 1, "{messages:?}");
         assert!(messages[0].contains("is gone"), "{messages:?}");
@@ -92,8 +96,8 @@ on_each_library! {
         let site = Site::published(mpi);
         let off = site.path().join("OFF");
         let (log, messages) = switched(&site, ["create", &off.to_string_lossy()], "run");
-        let ends = ends(&log[0]);
-        assert!(ends.iter().all(|(first, last)| first == FIRST && last == FIRST), "{ends:?}");
+        let tuned = tuned(&log[0]);
+        assert!(tuned.iter().all(|of| *of == [true, true]), "{tuned:?}");
         assert_eq!(messages, Vec::<String>::new());
     }
 }

@@ -14,7 +14,6 @@ use crate::thin::{next_sampled, warmups};
 
 use super::DEFAULT;
 use super::agreed::{Agreed, Membership};
-use super::beat::Beat;
 use super::decision::Chosen;
 use super::hopeless::Hopeless;
 use super::rules::Rules;
@@ -49,10 +48,8 @@ pub struct CellState {
     pub model_cell: u32,
     /// Calls of this cell so far.
     pub(super) calls: u64,
-    /// Calls before this one run `best`, and nothing more.
+    /// Calls before this one run `best`, and nothing more; from it on to the sampled one, what is drawn for that.
     pub(super) quiet_until: u64,
-    /// From this call on to the sampled one, calls run what is drawn for that.
-    next_drawn: u64,
     /// The number of the next sampled call.
     pub(super) next_sample: u64,
     /// The arm that is drawn for it.
@@ -77,7 +74,6 @@ pub struct CellState {
     /// The place of `default` in `arms`.
     default_arm: Option<usize>,
     learning: Learning,
-    beat: Beat,
     first_ns: u64,
     /// The least message size of the cell.
     least_bytes: u64,
@@ -93,11 +89,14 @@ enum Learning {
     Exploit(Watch),
 }
 
-/// Whether the choice of a cell was left for the default, since it had become slower.
+/// What a review makes of a cell's choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     Stays,
+    /// It was left for the default, since it had become slower.
     Demoted,
+    /// The job was switched off: the whole communicator runs `default`.
+    SwitchedOff,
 }
 
 /// A variant that sampled calls may draw, and what this rank saw of it.
@@ -190,7 +189,6 @@ impl CellState {
             model_cell,
             calls: 0,
             quiet_until: u64::MAX,
-            next_drawn: u64::MAX,
             next_sample: u64::MAX,
             next_arm: None,
             best,
@@ -205,7 +203,6 @@ impl CellState {
             arms: Vec::new(),
             default_arm: None,
             learning: Learning::Nothing,
-            beat: Beat::NEVER,
             first_ns: 0,
             least_bytes: entry.bytes.lo,
             fresh: Vec::new(),
@@ -225,20 +222,16 @@ impl CellState {
         match &cell.learning {
             Learning::Exploit(watch) => {
                 cell.next_sample = watch.next_sample(key, 0, warmups, 0);
-                cell.next_drawn = cell.next_sample - warmups;
+                cell.quiet_until = cell.next_sample - warmups;
             }
             Learning::Explore(..) => cell.begin_late(&rules.terms.settings, agreed.spent_ppm),
             Learning::Nothing => {}
         }
         cell.next_arm = cell.drawn();
-        if let Some(every_ns) = rules.heed_ns(membership).filter(|_| best != DEFAULT) {
-            cell.beat = Beat::new(every_ns, entry.bytes.lo);
-        }
         if membership.layout.n_ranks == 1 {
             cell.left_out = Causes::default();
             cell.left_out.add(Cause::OneRank);
         }
-        cell.keep_quiet();
         Ok(cell)
     }
 
@@ -261,29 +254,6 @@ impl CellState {
         self.plan(0, settings.samples_per_cell);
     }
 
-    /// Behind every change of what happens at which call.
-    #[inline]
-    fn keep_quiet(&mut self) {
-        self.quiet_until = self.next_drawn.min(self.beat.next);
-    }
-
-    /// Whether the ranks ask each other at call `index` whether the job was switched off.
-    #[inline(always)]
-    pub(super) fn heeds_at(&self, index: u64) -> bool {
-        index >= self.quiet_until && index >= self.beat.next
-    }
-
-    /// How long it has been since they last asked.
-    pub(super) fn unheeded_ns(&self, now_ns: u64) -> u64 {
-        self.beat.elapsed_ns(now_ns)
-    }
-
-    /// They did, at call `index`, and agreed on how long it had been.
-    pub(super) fn heed(&mut self, index: u64, elapsed_ns: u64, now_ns: u64) {
-        self.beat.plan(index, elapsed_ns, now_ns);
-        self.keep_quiet();
-    }
-
     /// The variants that are drawn, from the cell's first call on.
     fn take_arms(&mut self, weights: Vec<(u16, f64)>, races: bool) -> Result<(), TryReserveError> {
         self.arms.try_reserve_exact(weights.len())?;
@@ -299,7 +269,7 @@ impl CellState {
             }));
         self.default_arm = self.arms.iter().position(|arm| arm.variant == DEFAULT);
         self.chooser = chooser_of(&self.arms);
-        (self.next_drawn, self.next_sample) = (0, 0);
+        (self.quiet_until, self.next_sample) = (0, 0);
         Ok(())
     }
 
@@ -307,7 +277,7 @@ impl CellState {
     #[inline(always)]
     pub(super) fn wish(&self, index: u64) -> Wish {
         let sampled = index == self.next_sample;
-        if index < self.quiet_until || index < self.next_drawn {
+        if index < self.quiet_until {
             return Wish {
                 variant: self.best,
                 sampled,
@@ -445,17 +415,14 @@ impl CellState {
                 next_sampled(key, index, warmups, samples_per_cell, self.gap_least)
             }
         };
-        self.next_drawn = self.next_sample.saturating_sub(self.warmups);
+        self.quiet_until = self.next_sample.saturating_sub(self.warmups);
         self.next_arm = self.drawn();
-        self.keep_quiet();
     }
 
-    /// Samples nothing more, and runs nothing that could be switched off.
+    /// Samples nothing more.
     pub(super) fn end_samples(&mut self) {
-        (self.next_drawn, self.next_sample) = (u64::MAX, u64::MAX);
+        (self.quiet_until, self.next_sample) = (u64::MAX, u64::MAX);
         self.next_arm = None;
-        self.beat = Beat::NEVER;
-        self.keep_quiet();
     }
 }
 

@@ -3,7 +3,6 @@
 mod blocks;
 mod cells;
 mod counting;
-mod heed;
 mod label;
 mod samples;
 
@@ -18,7 +17,7 @@ use super::DEFAULT;
 use super::agreed::{Agreed, Membership, Origin, Possible};
 use super::call::{SharedCall, SharedDetails};
 use super::cell::CellState;
-use super::decision::{Chosen, Decision, Heeded, Measured, UnderWay};
+use super::decision::{Chosen, Decision, Measured, UnderWay};
 use super::epochs::Epochs;
 use super::hopeless::Hopeless;
 use super::impasse::{Impasse, Reason};
@@ -332,13 +331,6 @@ impl Decider {
         let cell = self.cells.cell(call.collective, place);
         if index < cell.quiet_until && cell.best == DEFAULT && rules.telling == Telling::Needed {
             return Decision::Default;
-        }
-        if cell.heeds_at(index) {
-            return Decision::Heed(Heeded {
-                collective: call.collective,
-                place,
-                index,
-            });
         }
         self.choose(rules, call, details, (place, index))
     }

@@ -1,5 +1,6 @@
 //! What a decider answers about a call.
 
+use super::agreed::Possible;
 use crate::account::Cause;
 use crate::collective::Collective;
 use crate::record::Probability;
@@ -25,9 +26,6 @@ pub enum Decision {
     /// The call's cell is to be made first: [`super::Decider::prepare`] does so, and decides. No other rank is
     /// involved, but it computes with floating-point numbers, which must mean the same on all ranks.
     Prepare,
-    /// All members tell each other whether the job was switched off ([`super::Decider::heed_words`]); then
-    /// [`super::Decider::heed`] decides.
-    Heed(Heeded),
     /// All members tell each other how long the blocks of the calls before were ([`super::Decider::block_words`]); then
     /// [`super::Decider::measure`] decides.
     Measure(Measured),
@@ -42,14 +40,6 @@ pub enum Decision {
     NoMemory,
 }
 
-/// A call at which the members ask each other whether the job was switched off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heeded {
-    pub(super) collective: Collective,
-    pub(super) place: usize,
-    pub(super) index: u64,
-}
-
 /// A call at which the members agree on the size of such calls. It goes by the size that held before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
@@ -58,10 +48,7 @@ pub struct Measured {
     pub(super) at: Option<(usize, u64)>,
 }
 
-/// Words of which the largest is wanted then.
-pub const HEED_WORDS: usize = 2;
-
-/// Whether a job on a site folder was switched off.
+/// Whether a job on a site folder was switched off, as far as a rank knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
     On,
@@ -88,6 +75,17 @@ pub struct Chosen {
     /// Flags of its class, where it is sampled.
     pub(super) class: u8,
     pub(super) arm: Option<usize>,
+}
+
+/// What a rank tells the others in a review, beside its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnState {
+    pub now_ns: u64,
+    /// What agreements have cost it so far on all communicators ([`crate::review::spent_ppm`]).
+    pub spent_ppm: u64,
+    /// What made our own families possible in the set-up may have changed.
+    pub own_families: Possible,
+    pub switch: Switch,
 }
 
 /// What follows a sampled call.

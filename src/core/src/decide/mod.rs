@@ -21,7 +21,6 @@ pub mod agreed;
 pub mod hopeless;
 pub mod rooms;
 
-mod beat;
 mod epochs;
 mod sizes;
 pub use sizes::{BLOCK_WORDS, Blocks};
@@ -34,7 +33,7 @@ mod cell;
 pub use cell::Choice;
 
 mod decision;
-pub use decision::{AfterSample, Chosen, Decision, HEED_WORDS, Heeded, Measured, Switch, UnderWay};
+pub use decision::{AfterSample, Chosen, Decision, Measured, OwnState, Switch, UnderWay};
 
 mod decider;
 pub use decider::Decider;

@@ -88,14 +88,12 @@ impl JobTerms {
             && (self.mode.records() || self.watch_gap().is_some() && self.cells.chooses())
     }
 
-    /// How often a running job asks whether it was switched off; `None`: never. Where one choice is promised for the
-    /// run it is kept.
-    pub fn heeds_every(&self) -> Option<Duration> {
+    /// How often rank 0 of a running job looks whether it was switched off; `None`: never. Ranks hear of it in reviews, which
+    /// there are where choices are watched.
+    pub fn polls_switch_every(&self) -> Option<Duration> {
         let every = self.settings.switch_poll_interval;
-        let heeds = self.tables_from == TablesFrom::Site
-            && self.mode.exploits()
-            && self.settings.reproducible != Reproducible::Run;
-        (heeds && !every.is_zero()).then_some(every)
+        let polls = self.tables_from == TablesFrom::Site && self.watch_gap().is_some();
+        (polls && !every.is_zero()).then_some(every)
     }
 }
 
@@ -285,12 +283,6 @@ impl Rules {
     /// the choices gain; `None` where there are none.
     pub(super) fn epochs_gap(&self, membership: Membership) -> Option<u64> {
         self.epochs_gap.filter(|_| membership.layout.n_ranks > 1)
-    }
-
-    /// How often the members of a communicator ask each other whether the job was switched off.
-    pub(super) fn heed_ns(&self, membership: Membership) -> Option<u64> {
-        let every = self.terms.heeds_every()?.as_nanos();
-        (membership.layout.n_ranks > 1).then(|| u64::try_from(every).unwrap_or(u64::MAX))
     }
 
     /// Runs nothing but `default` from now on: a program of the job is not to be tuned. All ranks do so, before

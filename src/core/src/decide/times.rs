@@ -77,10 +77,13 @@ pub struct Words {
 pub(super) const LARGEST: usize = 7;
 pub(super) const SUMS: usize = 3;
 /// Words of the review itself, of which the largest is wanted.
-pub(super) const OF_REVIEW: usize = 4;
+pub(super) const OF_REVIEW: usize = 5;
 /// The place among them of an arm that is known to be hopeless.
 #[cfg(test)]
-pub(super) const TOLD: usize = 3;
+pub(super) const TOLD: usize = 4;
+/// That of whether the job was switched off.
+#[cfg(test)]
+pub(super) const OFF: usize = 2;
 
 impl Words {
     /// What those of any review take.

@@ -151,7 +151,7 @@ pub struct Settings {
     /// Patterns of the programs that are tuned, all where there are none, and of those that are not.
     pub programs_allow: Vec<String>,
     pub programs_deny: Vec<String>,
-    /// How often a job on a site folder asks whether it was switched off; zero: never.
+    /// How often rank 0 of a job on a site folder looks whether it was switched off; zero: never.
     pub switch_poll_interval: Duration,
 }
 

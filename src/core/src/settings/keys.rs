@@ -431,8 +431,8 @@ pub static KEYS: &[Key] = &[
         "switch_poll_interval",
         Takes::Time(|settings, time| settings.switch_poll_interval = time),
         Shown::Default("\"10s\""),
-        "How often a running job that got its tables from a site folder asks whether it was switched off there\n\
-         (`colltune publish --off SITE`); \"0s\": never. With reproducible = \"run\" only new jobs obey.",
+        "How often rank 0 of a job that got its tables from a site folder looks whether it was switched off there\n\
+         (`colltune publish --off SITE`); \"0s\": never. The job obeys at its next review, so where watch = 0 never.",
     ),
 ];
 

@@ -1,12 +1,13 @@
 //! Sampled calls of a communicator: timed, compared in reviews, concluded from.
 
+use crate::account::Cause;
 use crate::collective::Collective;
 use crate::record::CallTimes;
 
 use super::Decider;
 use crate::decide::agreed::Possible;
 use crate::decide::cell::{Budget, Choice};
-use crate::decide::decision::{AfterSample, Chosen, UnderWay};
+use crate::decide::decision::{AfterSample, Chosen, OwnState, Switch, UnderWay};
 use crate::decide::hopeless::KnownHopeless;
 use crate::decide::rules::Rules;
 use crate::decide::times::{GapPart, Timing, Words};
@@ -89,26 +90,23 @@ impl Decider {
     }
 
     /// What this rank tells the others of a cell, to be replaced by the largest and by the sums of all before they are
-    /// concluded from. What made our own families possible in the set-up may have changed. `spent_ppm` is what
-    /// agreements have cost this rank so far on all communicators ([`crate::review::spent_ppm`]), `hopeless` what it knows
-    /// from them.
+    /// concluded from. `hopeless` is what it knows from other communicators.
     #[cold]
     pub fn review(
         &mut self,
         collective: Collective,
         chosen: &Chosen,
-        now_ns: u64,
-        spent_ppm: u64,
-        own_families: Possible,
+        own: OwnState,
         hopeless: &KnownHopeless,
     ) -> Words {
         let mut words = std::mem::take(&mut self.words);
         words.largest.clear();
         words.sums.clear();
-        words.largest.push(own_families.word());
-        words.largest.push(spent_ppm);
+        words.largest.push(own.own_families.word());
+        words.largest.push(own.spent_ppm);
+        words.largest.push((own.switch == Switch::Off).into());
         let cell = self.cells.cell(collective, chosen.place);
-        cell.tell(now_ns, hopeless, &mut words);
+        cell.tell(own.now_ns, hopeless, &mut words);
         words
     }
 
@@ -129,7 +127,7 @@ impl Decider {
             unreachable!("calls are sampled only behind the set-up");
         };
         let settings = &rules.terms.settings;
-        let &[without_own, spent_ppm, elapsed_ns, told, ..] = &words.largest[..] else {
+        let &[without_own, spent_ppm, off, elapsed_ns, told, ..] = &words.largest[..] else {
             unreachable!("a review has these words");
         };
         let job_ppm = settings.explore_budget_ppm();
@@ -146,10 +144,14 @@ impl Decider {
         cell.hear(&words, &members, &mut self.window, correct);
         let comm = self.agreed.id;
         let found = |cell, variant| hopeless.add(cell, variant, comm);
-        let choice = cell.conclude((elapsed_ns, told), budget, found);
+        let choice = match off {
+            0 => cell.conclude((elapsed_ns, told), budget, found),
+            _ => Choice::SwitchedOff,
+        };
         match choice {
             Choice::Stays => self.plan(rules, collective, chosen),
             Choice::Demoted => cell.end_samples(),
+            Choice::SwitchedOff => self.stand_aside(Cause::Switch),
         }
         self.words = words;
         choice

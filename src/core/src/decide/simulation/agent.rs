@@ -17,7 +17,7 @@ use crate::decide::call::SharedCall;
 use crate::decide::impasse::Reason;
 use crate::decide::rooms::{Class, Rooms};
 use crate::decide::{
-    AfterSample, Chosen, DEFAULT, Decider, Decision, GapPart, Heeded, Measured, Switch, Timing,
+    AfterSample, Chosen, DEFAULT, Decider, Decision, GapPart, Measured, Switch, Timing,
 };
 use crate::settings::Reproducible;
 use message::{of_rank, shared};
@@ -57,7 +57,6 @@ enum Awaited {
     Room(SharedCall, Chosen, Class),
     Call(SharedCall, Option<Chosen>),
     Review(SharedCall, Reviewed, Behind),
-    Heed(SharedCall, Heeded),
     Measure(SharedCall, Measured),
     Split,
 }
@@ -350,7 +349,7 @@ impl Agent {
                     let after = seat.decider.observe(rules, collective, &chosen, timing);
                     if after == AfterSample::Review {
                         let reviewed = (collective, chosen);
-                        return Ok(self.review(job, comm, call, reviewed, Behind::LeftSample));
+                        return Ok(self.review(job, act, call, reviewed, Behind::LeftSample));
                     }
                     seat.decider.decide(rules, call, &|| details)
                 }
@@ -368,14 +367,6 @@ impl Agent {
                 }
                 Decision::NoMemory => {
                     return Err(self.impasse(comm, call.collective, Reason::NoMemory));
-                }
-                Decision::Heed(heeded) => {
-                    let switch = job.switch(self.rank, act);
-                    job.tally.asked += 1;
-                    let words = seat.decider.heed_words(heeded, switch, self.clock_ns);
-                    self.own_words.clear();
-                    self.own_words.extend(words);
-                    return Ok(Next::Enter(Operation::Heed, Awaited::Heed(call, heeded)));
                 }
                 Decision::Measure(measured) => {
                     job.tally.measured += 1;

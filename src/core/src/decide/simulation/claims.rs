@@ -47,7 +47,6 @@ fn with_seeds(first: u64, programs: u64, mut run: impl FnMut(u64) -> Tally) -> T
         all.reviews += tally.reviews;
         all.replaced += tally.replaced;
         all.demoted += tally.demoted;
-        all.asked += tally.asked;
         all.off += tally.off;
         all.epochs += tally.epochs;
         all.failed += tally.failed;
@@ -177,7 +176,7 @@ fn a_job_that_is_switched_off_falls_back_alike_on_all_ranks() {
         report.tally
     });
     println!("{tally:?}");
-    let many = tally.off > 100 && tally.asked > 5 * tally.off;
+    let many = tally.off > 100 && tally.reviews > 2 * tally.off;
     assert!(variable("COLLTUNE_SEED").is_some() || many, "{tally:?}");
 }
 

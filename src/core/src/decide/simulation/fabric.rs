@@ -17,7 +17,6 @@ pub enum Operation {
         largest: usize,
         sums: usize,
     },
-    Heed,
     Measure,
     Call {
         act: u32,

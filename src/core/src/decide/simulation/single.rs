@@ -10,7 +10,9 @@ use crate::decide::agreed::{Agreed, Membership, Origin, Possible};
 use crate::decide::call::{SharedCall, SharedDetails};
 use crate::decide::hopeless::{Hopeless, KnownHopeless};
 use crate::decide::rules::{Rules, Telling};
-use crate::decide::{AfterSample, Chosen, DEFAULT, Decider, Decision, Timing};
+use crate::decide::{
+    AfterSample, Chosen, DEFAULT, Decider, Decision, OwnState, Switch, Timing,
+};
 use crate::variant::Family;
 
 const N_RANKS: u64 = 4;
@@ -100,8 +102,13 @@ impl Single<'_> {
         let after = decider.observe(self.rules, collective, &chosen, timing);
         let is_reviewed = after == AfterSample::Review;
         if is_reviewed {
-            let mut words =
-                decider.review(collective, &chosen, self.now_ns, 0, own_families, known);
+            let own = OwnState {
+                now_ns: self.now_ns,
+                spent_ppm: 0,
+                own_families,
+                switch: Switch::On,
+            };
+            let mut words = decider.review(collective, &chosen, own, known);
             words.sums.iter_mut().for_each(|sum| *sum *= N_RANKS);
             decider.conclude(self.rules, collective, &chosen, words, known, |_, _| {});
         }

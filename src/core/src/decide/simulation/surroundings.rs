@@ -109,8 +109,7 @@ pub struct Tally {
     /// Reviews in which the choice of a cell changed, and those that left one that was watched.
     pub replaced: u64,
     pub demoted: u64,
-    /// How often ranks asked each other whether the job was switched off, and heard that it was.
-    pub asked: u64,
+    /// Reviews in which ranks heard that the job was switched off.
     pub off: u64,
     /// How often ranks exchanged how long the blocks were of which each knows its own.
     pub measured: u64,

@@ -11,8 +11,8 @@ use crate::decide::simulation::dice;
 use crate::decide::simulation::fabric::Operation;
 use crate::decide::simulation::script::Deed;
 use crate::decide::simulation::surroundings::{End, Mistake, Surroundings};
-use crate::decide::times::TOLD;
-use crate::decide::{AfterSample, Choice, Chosen, DEFAULT, Decider, Switch, Timing, Words};
+use crate::decide::times::{OFF, TOLD};
+use crate::decide::{AfterSample, Choice, Chosen, DEFAULT, OwnState, Timing, Words};
 use crate::record::CallTimes;
 use crate::select::mix;
 
@@ -32,7 +32,7 @@ impl Agent {
         let seat = self.seats.get_mut(&comm).expect("it was made");
         let agrees = matches!(
             awaited,
-            Awaited::SetUp(_) | Awaited::Heed(..) | Awaited::Measure(..) | Awaited::Review(..)
+            Awaited::SetUp(_) | Awaited::Measure(..) | Awaited::Review(..)
         );
         let mut fails = agrees && job.fate.ends_in_an_error(comm, seat.position);
         if fails {
@@ -48,7 +48,7 @@ impl Agent {
                     .set_up(rules, Err(Cause::Agreement), call, &|| details);
                 self.follow(job, act, call, decision)
             }
-            Awaited::Heed(call, _) | Awaited::Measure(call, _) if fails => {
+            Awaited::Measure(call, _) if fails => {
                 seat.decider.stand_aside(Cause::Agreement);
                 self.run(job, act, call, None)
             }
@@ -91,21 +91,6 @@ impl Agent {
                 let decision = seat.decider.set_up(rules, agreed, call, &|| details);
                 let is_put_off = off == 0 && seat.decider.membership().is_none();
                 job.tally.put_off += u64::from(is_put_off);
-                self.follow(job, act, call, decision)
-            }
-            Awaited::Heed(call, heeded) => {
-                let words = match is_deaf(Mistake::OwnSwitch) {
-                    true => &self.own_words,
-                    false => &self.words,
-                };
-                let words = [words[0], words[1]];
-                let is_off = Decider::heard(words) == Switch::Off;
-                job.tally.off += u64::from(is_off);
-                job.knows_off[self.rank as usize] |= is_off;
-                let now_ns = self.clock_ns;
-                let decision = seat
-                    .decider
-                    .heed(rules, heeded, words, now_ns, (call, &|| details));
                 self.follow(job, act, call, decision)
             }
             Awaited::Measure(call, measured) => {
@@ -161,7 +146,7 @@ impl Agent {
                     }
                     AfterSample::Review => {
                         let reviewed = (call.collective, chosen);
-                        Ok(self.review(job, comm, call, reviewed, Behind::Sample))
+                        Ok(self.review(job, act, call, reviewed, Behind::Sample))
                     }
                 }
             }
@@ -183,6 +168,9 @@ impl Agent {
                 if is_deaf(Mistake::OwnHopelessInReviews) {
                     words.largest[TOLD] = self.own_words[TOLD];
                 }
+                if is_deaf(Mistake::OwnSwitch) {
+                    words.largest[OFF] = self.own_words[OFF];
+                }
                 let mut heard = 0;
                 let hear = |record: usize, times: CallTimes| {
                     let (words, after_ns) = times.words();
@@ -196,7 +184,10 @@ impl Agent {
                     .decider
                     .conclude(rules, collective, &chosen, words, known, hear);
                 let after = seat.decider.choice(collective, &chosen);
+                let is_off = choice == Choice::SwitchedOff;
                 job.tally.demoted += u64::from(choice == Choice::Demoted);
+                job.tally.off += u64::from(is_off);
+                job.knows_off[self.rank as usize] |= is_off;
                 job.tally.replaced += u64::from(before != after);
                 if seat.decider.agreed().own_families != own_before {
                     job.tally.lost += 1;
@@ -248,22 +239,25 @@ impl Agent {
     pub(super) fn review(
         &mut self,
         job: &mut Surroundings,
-        comm: u32,
+        act: u32,
         call: SharedCall,
         (collective, chosen): (Collective, Chosen),
         behind: Behind,
     ) -> Next {
         job.tally.reviews += 1;
+        let (comm, switch) = (job.comm(act), job.switch(self.rank, act));
         let spent_ppm = self.spent_ppm(job);
         let seat = self.seats.get_mut(&comm).expect("it was made");
         let place = (comm, seat.position);
         let loses = job.fate.loses_own_families(self.rank, place);
-        let own_families = Possible::unless(loses, Cause::Device);
-        let now_ns = self.clock_ns;
+        let own = OwnState {
+            now_ns: self.clock_ns,
+            spent_ppm,
+            own_families: Possible::unless(loses, Cause::Device),
+            switch,
+        };
         let known = &job.hopeless[self.rank as usize];
-        let told = seat
-            .decider
-            .review(collective, &chosen, now_ns, spent_ppm, own_families, known);
+        let told = seat.decider.review(collective, &chosen, own, known);
         let (largest, sums) = (told.largest.len(), told.sums.len());
         self.own_words = [told.largest, told.sums].concat();
         let reviewed = Reviewed {
