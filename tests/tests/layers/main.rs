@@ -10,6 +10,7 @@
 
 mod graph;
 mod modules;
+mod path;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
