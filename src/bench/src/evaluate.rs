@@ -7,6 +7,8 @@
 //! ([`colltune_models::evaluation`]). Runs are dealt into parts; each part is judged by what is learned from the others, or
 //! a learner would be praised for the chance that it learned.
 
+mod learners;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
@@ -15,16 +17,19 @@ use colltune_core::catalogue;
 use colltune_core::collective::Collective;
 use colltune_core::library::Library;
 use colltune_core::model::{CellModel, Model};
-use colltune_core::settings::{LearnerKind, Settings};
+use colltune_core::settings::Settings;
 use colltune_core::space::Cell;
 use colltune_db::calls::{RecordedCall, recorded};
 use colltune_db::evidence::{Said, Store};
 use colltune_db::{DataKey, Database};
-use colltune_models::evaluation::{Estimated, Evaluation, Trial, evaluate};
+use colltune_models::ablation::leave_out;
+use colltune_models::evaluation::{Evaluation, Trial, evaluate};
 use colltune_models::evidence::{Evidence, Shape};
 use colltune_models::{Context, learn};
 use colltune_output::{print, progress, table};
 use serde::Serialize;
+
+use learners::{Ablated, Learner, Range, Shares, Target, ablated, learners, range, share, told};
 
 /// Parts of the runs, fewer where there are fewer runs.
 const PARTS: usize = 5;
@@ -37,7 +42,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut judged = Vec::new();
     for key in db.keys()? {
         progress::show(&format!("{key}: reading the records"));
-        judged.extend(judge(&db, &key, &settings, &mut warnings)?);
+        let all = learners(args.ablation);
+        judged.extend(judge(&db, &key, &settings, &all, &mut warnings)?);
     }
     progress::clear();
     warnings.iter().for_each(progress::hint);
@@ -59,6 +65,8 @@ Learners: `default` is the library's own choice; `colltune` and `ompicolltune` a
 would run when nothing is sampled, `... drawing` what it would draw meanwhile. Of each cell and of
 all together the table has the mean time of a call, and its ratio to the default's, with 95 %
 intervals over runs. Calls without a probability, as of earlier versions, are left out.
+With --ablation the learner colltune stands beside itself without each of its mechanisms, in all
+cells together; \"nothing\" is the same learner with other random numbers.
 
 Examples:
   colltune-bench evaluate --db ./hydra.db
@@ -67,6 +75,9 @@ pub struct Args {
     /// The tuning database
     #[arg(long, env = "COLLTUNE_DB", hide_env_values = true, value_name = "DIR")]
     db: PathBuf,
+    /// Leave out each mechanism of the learner colltune, too
+    #[arg(long)]
+    ablation: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -83,6 +94,7 @@ struct Judged {
     without_choice: usize,
     cells: Vec<JudgedCell>,
     total: Vec<Row>,
+    ablation: Vec<Ablated>,
 }
 
 #[derive(Serialize)]
@@ -95,26 +107,13 @@ struct JudgedCell {
 /// One learner in one cell, or in all.
 #[derive(Serialize)]
 struct Row {
-    learner: &'static str,
+    learner: String,
     /// Mean time of a call; of all cells together there is none.
     time_us: Option<Range>,
     /// That over the default's.
     ratio: Option<Range>,
     /// The calls that count are worth so many equally weighted ones.
     effective: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct Range {
-    value: f64,
-    low: f64,
-    high: f64,
-}
-
-/// What a learner would run: by part of the runs and cell, variants with their probabilities.
-struct Target {
-    learner: &'static str,
-    by_part: Vec<HashMap<usize, Vec<(u16, f64)>>>,
 }
 
 /// How a learner is asked: what it runs when nothing is sampled, or what it draws.
@@ -124,22 +123,12 @@ enum Asked {
     Draws,
 }
 
-const LEARNERS: [(&str, LearnerKind, Asked); 4] = [
-    ("colltune", LearnerKind::Colltune, Asked::Choice),
-    ("colltune drawing", LearnerKind::Colltune, Asked::Draws),
-    ("ompicolltune", LearnerKind::OmpiCollTune, Asked::Choice),
-    (
-        "ompicolltune drawing",
-        LearnerKind::OmpiCollTune,
-        Asked::Draws,
-    ),
-];
-
 /// `None` where nothing was drawn.
 fn judge(
     db: &Database,
     key: &DataKey,
     settings: &Settings,
+    learners: &[Learner],
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<Option<Judged>> {
     let found = recorded(db, key, |_| true, warnings)?;
@@ -158,18 +147,27 @@ fn judge(
     let targets = targets(
         &said,
         (&jobs, n_parts),
-        (settings, key.library),
+        (settings, key.library, learners),
         &space,
         warnings,
     );
     let is_default = |trial: &Trial| f64::from(u8::from(trial.variant == 0));
     let of_default = evaluate(&trials, is_default, is_default);
-    let mut found = vec![("default", of_default)];
-    for target in &targets {
-        let share = |trial: &Trial| target.share(trial, n_parts);
-        found.push((target.learner, evaluate(&trials, share, is_default)));
+    let mut found = vec![("default".to_owned(), of_default)];
+    for target in targets.iter().filter(|one| one.learner.without.is_none()) {
+        let name = target.learner.kind.name();
+        for (name, shares) in [
+            (name.to_owned(), &target.choice),
+            (format!("{name} drawing"), &target.draws),
+        ] {
+            found.push((
+                name,
+                evaluate(&trials, |trial| share(shares, trial), is_default),
+            ));
+        }
     }
     judged.fill(&found, &space);
+    judged.ablation = ablated(&trials, &targets);
     Ok(Some(judged))
 }
 
@@ -223,8 +221,8 @@ impl Cells {
     }
 
     /// What a model says of each cell in this way.
-    fn shares(&self, model: &Model, asked: Asked) -> HashMap<usize, Vec<(u16, f64)>> {
-        let mut by_cell = HashMap::new();
+    fn shares(&self, model: &Model, asked: Asked) -> Shares {
+        let mut by_cell = Shares::new();
         for (place, cell) in self.cells.iter().enumerate() {
             let holds = |entry: &&CellModel| {
                 let Cell {
@@ -271,6 +269,7 @@ fn trials(calls: &[RecordedCall], space: &Cells, key: &DataKey) -> (Vec<Trial>, 
         without_choice: 0,
         cells: Vec::new(),
         total: Vec::new(),
+        ablation: Vec::new(),
     };
     let mut cells: HashMap<Shape, Option<usize>> = HashMap::new();
     let mut trials = Vec::new();
@@ -302,7 +301,7 @@ fn trials(calls: &[RecordedCall], space: &Cells, key: &DataKey) -> (Vec<Trial>, 
 fn targets(
     said: &Said,
     (jobs, n_parts): (&BTreeMap<&str, u32>, usize),
-    (settings, library): (&Settings, Library),
+    (settings, library, learners): (&Settings, Library, &[Learner]),
     space: &Cells,
     warnings: &mut Vec<String>,
 ) -> Vec<Target> {
@@ -310,57 +309,57 @@ fn targets(
         let job = said.jobs.get(row.run as usize)?;
         jobs.get(job.as_str()).map(|run| *run as usize % n_parts)
     };
-    let mut targets: Vec<Target> = LEARNERS
-        .iter()
-        .map(|(learner, ..)| Target {
-            learner,
-            by_part: Vec::new(),
-        })
-        .collect();
-    for part in 0..n_parts {
-        let others = said
-            .evidence
-            .iter()
-            .filter(|row| part_of(row) != Some(part));
-        let others: Vec<Evidence> = others.copied().collect();
-        for kind in LearnerKind::ALL {
-            progress::show(&format!("{}: part {} of {n_parts}", kind.name(), part + 1));
-            let settings = Settings {
-                learner: kind,
-                ..settings.clone()
+    let mut targets: Vec<Target> = Vec::new();
+    'learners: for learner in learners {
+        let mut target = Target {
+            learner: learner.clone(),
+            choice: Vec::new(),
+            draws: Vec::new(),
+        };
+        let settings = Settings {
+            learner: learner.kind,
+            ..settings.clone()
+        };
+        for part in 0..n_parts {
+            progress::show(&format!(
+                "{}: part {} of {n_parts}",
+                learner.name(),
+                part + 1
+            ));
+            let others = said
+                .evidence
+                .iter()
+                .filter(|row| part_of(row) != Some(part));
+            let others: Vec<Evidence> = others.copied().collect();
+            let context = Context {
+                seed: learner.seed,
+                ..Context::first(&settings, library, "any")
             };
-            let model = match learn(&others, Context::first(&settings, library, "any")) {
-                Ok(learned) => learned.model,
-                Err(error) => {
-                    let warning = format!("{} is left out: failed to {error}", kind.name());
-                    warnings.extend((part == 0).then_some(warning));
-                    continue;
+            leave_out(learner.without.as_deref().unwrap_or_default());
+            let learned = learn(&others, context);
+            leave_out(&[]);
+            match learned {
+                Ok(learned) => {
+                    target
+                        .choice
+                        .push(space.shares(&learned.model, Asked::Choice));
+                    target
+                        .draws
+                        .push(space.shares(&learned.model, Asked::Draws));
                 }
-            };
-            let of_kind = targets.iter_mut().zip(LEARNERS);
-            for (target, (_, own, asked)) in of_kind {
-                if own == kind {
-                    target.by_part.push(space.shares(&model, asked));
+                Err(error) => {
+                    warnings.push(format!("{} is left out: failed to {error}", learner.name()));
+                    continue 'learners;
                 }
             }
         }
+        targets.push(target);
     }
-    targets.retain(|target| target.by_part.len() == n_parts);
     targets
 }
 
-impl Target {
-    /// With which probability it would have run the variant of a trial.
-    fn share(&self, trial: &Trial, n_parts: usize) -> f64 {
-        let of_part = &self.by_part[trial.run as usize % n_parts];
-        let shares = of_part.get(&trial.cell).map_or(&[][..], Vec::as_slice);
-        let own = shares.iter().find(|(variant, _)| *variant == trial.variant);
-        own.map_or(0.0, |(_, share)| *share)
-    }
-}
-
 impl Judged {
-    fn fill(&mut self, found: &[(&'static str, Evaluation)], space: &Cells) {
+    fn fill(&mut self, found: &[(String, Evaluation)], space: &Cells) {
         let Some((_, first)) = found.first() else {
             return;
         };
@@ -368,7 +367,7 @@ impl Judged {
             let rows = found.iter().map(|(learner, all)| {
                 let one = &all.cells[&cell];
                 Row {
-                    learner,
+                    learner: learner.clone(),
                     time_us: one.time_ns.map(|time| range(time, 1e3)),
                     ratio: one.ratio.map(|ratio| range(ratio, 1.0)),
                     effective: Some(one.effective.round()),
@@ -383,7 +382,7 @@ impl Judged {
         self.total = found
             .iter()
             .map(|(learner, all)| Row {
-                learner,
+                learner: learner.clone(),
                 time_us: None,
                 ratio: all.ratio.map(|ratio| range(ratio, 1.0)),
                 effective: None,
@@ -417,18 +416,12 @@ impl Judged {
             self.without_probability,
             self.without_choice,
             table(&head, &rows)
-        )
+        ) + &learners::text(&self.ablation)
     }
 }
 
 impl Row {
     fn words(&self, cell: &str, calls: usize) -> Vec<String> {
-        let told = |range: &Option<Range>, digits: usize| match range {
-            Some(Range { value, low, high }) => {
-                format!("{value:.digits$} [{low:.digits$}, {high:.digits$}]")
-            }
-            None => "-".to_owned(),
-        };
         let effective = self
             .effective
             .map_or_else(|| "-".to_owned(), |n| format!("{n:.0}"));
@@ -440,14 +433,6 @@ impl Row {
             told(&self.ratio, 3),
             effective,
         ]
-    }
-}
-
-fn range(of: Estimated, unit: f64) -> Range {
-    Range {
-        value: of.value / unit,
-        low: of.low / unit,
-        high: of.high / unit,
     }
 }
 

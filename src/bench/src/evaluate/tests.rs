@@ -1,12 +1,23 @@
 //! Learners judged by made records.
 
+use std::sync::{Mutex, PoisonError};
+
 use colltune_core::record::Probability;
 use colltune_db::test_support::{LIBRARY, Run};
 use colltune_db::{TrainOptions, train};
+use colltune_models::ablation::Mechanism;
 
 use super::*;
 
 fn judged(runs: &[Run]) -> Option<Judged> {
+    judged_by(runs, false)
+}
+
+/// What is left out is left out of all trainings of the process.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn judged_by(runs: &[Run], ablation: bool) -> Option<Judged> {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(
         folder.path().join("colltune.toml"),
@@ -20,7 +31,14 @@ fn judged(runs: &[Run]) -> Option<Judged> {
     train(&db, TrainOptions::default(), &|_| {}).unwrap();
     let settings = db.settings().unwrap();
     let mut warnings = Vec::new();
-    let found = judge(&db, &LIBRARY.into(), &settings, &mut warnings).unwrap();
+    let found = judge(
+        &db,
+        &LIBRARY.into(),
+        &settings,
+        &learners(ablation),
+        &mut warnings,
+    )
+    .unwrap();
     assert_eq!(warnings, [""; 0]);
     found
 }
@@ -99,4 +117,21 @@ fn runs_that_drew_nothing_judge_nobody() {
         ..run(number)
     };
     assert!(judged(&[silent(0), silent(1)]).is_none());
+}
+
+#[test]
+fn the_learner_without_a_mechanism_stands_beside_the_whole_one() {
+    let runs: Vec<Run> = (0..8).map(run).collect();
+    let found = judged_by(&runs, true).expect("something was drawn");
+    let left_out: Vec<&str> = found.ablation.iter().map(|one| &*one.left_out).collect();
+    assert_eq!(left_out.len(), 1 + Mechanism::ALL.len());
+    assert_eq!((left_out[0], left_out[1]), ("nothing", "calmness"));
+    // One variant is so much faster that none of them matters for it.
+    for row in &found.ablation {
+        let ratio = row.choice.as_ref().expect("both run it");
+        let all = [ratio.low, ratio.value, ratio.high];
+        assert_eq!((all, row.other_choices), ([1.0; 3], 0), "{}", row.left_out);
+    }
+    assert!(found.text().contains("panel breaks"));
+    assert!(judged(&runs).expect("as before").ablation.is_empty());
 }
