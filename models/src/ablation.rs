@@ -10,12 +10,8 @@ pub enum Mechanism {
     Calmness = 1,
     /// Calls of a variant are as noisy as means of its runs show.
     CallNoise,
-    /// Runs may disagree about one variant more than about the others.
-    Disagreement,
     /// Intervals are wider where few runs tell the variance.
     StudentInflation,
-    /// The noise of a shift corrects the time.
-    ControlVariate,
     /// Rates of stalls and which variants provoke them are estimated in turns.
     StallRounds,
     /// Runs before a break count less.
@@ -27,12 +23,10 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    pub const ALL: [Mechanism; 9] = [
+    pub const ALL: [Mechanism; 7] = [
         Mechanism::Calmness,
         Mechanism::CallNoise,
-        Mechanism::Disagreement,
         Mechanism::StudentInflation,
-        Mechanism::ControlVariate,
         Mechanism::StallRounds,
         Mechanism::Breaks,
         Mechanism::Promise,
@@ -43,9 +37,7 @@ impl Mechanism {
         match self {
             Mechanism::Calmness => "calmness",
             Mechanism::CallNoise => "call noise",
-            Mechanism::Disagreement => "disagreement",
             Mechanism::StudentInflation => "Student inflation",
-            Mechanism::ControlVariate => "control variate",
             Mechanism::StallRounds => "EM of stalls",
             Mechanism::Breaks => "panel breaks",
             Mechanism::Promise => "promise",

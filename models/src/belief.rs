@@ -202,7 +202,6 @@ impl Estimated {
             (fit.squares + CELL_PRIOR * between / variance) / (fit.expected + CELL_PRIOR)
         };
         let own = Observed::honest(root(excess, 1.0, 1e-6, 4.0));
-        observed.widen(&rough);
         let of_runs = rough.residuals.of_runs.freedom();
         let freedom = freedom.min(CELL_PRIOR + of_runs).max(1.0);
         let noisier = observed.noisier.clone();

@@ -23,8 +23,6 @@ const CALLS_ENOUGH: f64 = 8.0;
 const RUN_FREEDOM: f64 = 4.0;
 /// Degrees of freedom by which the noise of a variant's calls, as means of runs show it, leans on that of all variants.
 const WILDNESS_PRIOR: f64 = 24.0;
-/// The same for the disagreement of runs about one variant.
-const DISAGREEMENT_PRIOR: f64 = 8.0;
 
 /// So many groups of a cell tell what variances are.
 const GROUPS_ENOUGH: usize = 2000;
@@ -57,8 +55,6 @@ pub struct Observed {
     pub n_groups: usize,
     /// By arm, whether it is linked to the default.
     pub linked: Vec<bool>,
-    /// By arm, what its disagreement between runs is multiplied with; at least 1.
-    pub disagreement: Vec<f64>,
     /// By arm, what the noise of its calls is multiplied with; at least 1.
     pub noisier: Vec<f64>,
     /// By arm, the degrees of freedom with which its noise is known.
@@ -132,7 +128,6 @@ impl Observed {
             observations,
             n_groups,
             linked,
-            disagreement: ones.clone(),
             noise_freedom: vec![WILDNESS_PRIOR; ones.len()],
             noisier: ones,
             within: noise.within(),
@@ -156,7 +151,6 @@ impl Observed {
             n_groups: self.n_groups.div_ceil(step),
             variants: self.variants.clone(),
             linked: self.linked.clone(),
-            disagreement: self.disagreement.clone(),
             noisier: self.noisier.clone(),
             noise_freedom: self.noise_freedom.clone(),
             within: self.within.clone(),
@@ -189,7 +183,7 @@ impl Observed {
     fn groups(&self, between: f64) -> Vec<Vec<Weighed>> {
         let mut groups: Vec<Vec<Weighed>> = vec![Vec::new(); self.n_groups];
         for one in self.observations.iter().filter(|one| self.linked[one.arm]) {
-            let of_run = between * one.shapes * self.disagreement[one.arm] / one.calm;
+            let of_run = between * one.shapes / one.calm;
             let noise = one.noise * self.noisier[one.arm];
             let variance = of_run + noise;
             groups[one.group].push(Weighed {
@@ -223,7 +217,7 @@ impl Observed {
         }
         // By arm, its freedom within and between runs, and the sum of squares.
         let own = |arm: usize| {
-            let [_, of_calls] = fit.residuals.by_arm[arm];
+            let of_calls = fit.residuals.by_arm[arm];
             let within = self.within[arm].1;
             let squares = within + self.noisier[arm] * of_calls.squares;
             (within + of_calls.expected, squares)
@@ -251,17 +245,6 @@ impl Observed {
             return between;
         }
         between * (RUN_FREEDOM + 3.0) / (RUN_FREEDOM + 1.0)
-    }
-
-    /// Widens the arms about which runs disagree more than about the others.
-    pub fn widen(&mut self, fit: &Fit) {
-        if !has(Mechanism::Disagreement) {
-            return;
-        }
-        for (wider, [of_runs, _]) in self.disagreement.iter_mut().zip(&fit.residuals.by_arm) {
-            let squares = DISAGREEMENT_PRIOR + of_runs.squares;
-            *wider = (squares / (DISAGREEMENT_PRIOR + of_runs.expected)).max(1.0);
-        }
     }
 }
 

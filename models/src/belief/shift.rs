@@ -3,14 +3,13 @@
 //!
 //! Random draws meet the compute alike, so the contrast of what came behind is an unbiased, often noisy estimate. Its
 //! prior is N(0, tau^2), tau pooled over all cells: what is noisy shrinks to nothing. Where time inside and behind
-//! the call vary together, the part of the shift that is noise also corrects the time (a control variate).
+//! the call vary together, the variance of their sum holds that.
 
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
 use super::root::root;
-use crate::ablation::{Mechanism, has};
 use crate::evidence::{Evidence, Moments};
 
 /// The prior of tau, relative to the default's time, and how many contrasts it counts for.
@@ -342,12 +341,7 @@ impl Shift {
         if !self.known {
             return 0.0;
         }
-        let kept = tau * self.scale / (tau * self.scale + self.variance);
-        let slope = match has(Mechanism::ControlVariate) {
-            true => (self.known_share[0] * self.covariance / self.variance).clamp(-1.0, 1.0),
-            false => 0.0,
-        };
-        kept - slope * (1.0 - kept)
+        tau * self.scale / (tau * self.scale + self.variance)
     }
 
     fn correction(&self, tau: f64) -> Correction {

@@ -54,8 +54,8 @@ impl Sum {
 pub struct Residuals {
     /// Of all observations, what they say of the variance between runs.
     pub of_runs: Sum,
-    /// By arm the parts that are the run's, and those that are the calls'; by group those that are the run's.
-    pub by_arm: Vec<[Sum; 2]>,
+    /// By arm the parts that are the calls'; by group those that are the run's.
+    pub by_arm: Vec<Sum>,
     pub by_group: Vec<Sum>,
 }
 
@@ -63,7 +63,7 @@ impl Residuals {
     pub fn new(groups: &[Vec<Weighed>], effects: &[f64], n_estimated: usize) -> Residuals {
         let mut found = Residuals {
             of_runs: Sum::default(),
-            by_arm: vec![[Sum::default(); 2]; effects.len()],
+            by_arm: vec![Sum::default(); effects.len()],
             by_group: vec![Sum::default(); groups.len()],
         };
         // By arm its information were it alone.
@@ -85,9 +85,7 @@ impl Residuals {
                 let (of_run, of_calls) = (one.of_run, 1.0 - one.of_run);
                 let of_runs = &mut found.of_runs;
                 of_runs.push(one.tells * of_run, of_run, (squares, left));
-                let [runs, calls] = &mut found.by_arm[one.arm];
-                runs.push(of_run, of_run, (squares, left));
-                calls.push(of_calls, of_calls, (squares, left));
+                found.by_arm[one.arm].push(of_calls, of_calls, (squares, left));
                 of_group.push(of_run, of_run, (squares, 1.0));
             }
         }

@@ -10,9 +10,7 @@ use crate::decide::agreed::{Agreed, Membership, Origin, Possible};
 use crate::decide::call::{SharedCall, SharedDetails};
 use crate::decide::hopeless::{Hopeless, KnownHopeless};
 use crate::decide::rules::{Rules, Telling};
-use crate::decide::{
-    AfterSample, Chosen, DEFAULT, Decider, Decision, OwnState, Switch, Timing,
-};
+use crate::decide::{AfterSample, Chosen, DEFAULT, Decider, Decision, OwnState, Switch, Timing};
 use crate::variant::Family;
 
 const N_RANKS: u64 = 4;
