@@ -289,7 +289,8 @@ fn build(
         Flight::arm(folder, &header, clock)
     });
     let polled = site.zip(rules.terms.polls_switch_every());
-    if let Some((site, every)) = polled.filter(|_| rank == 0 && rules.terms.cells.chooses()) {
+    let is_wanted = rank == 0 && node_of_rank.len() > 1 && rules.terms.cells.chooses();
+    if let Some((site, every)) = polled.filter(|_| is_wanted) {
         switch::watch(site.into(), every);
     }
     let mut thread_level = 0;

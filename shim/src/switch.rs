@@ -81,7 +81,7 @@ fn wait(site: &std::path::Path, every: Duration) {
         };
         OFF.store(true, Ordering::Relaxed);
         say(&format!(
-            "{problem}; collectives run untuned as soon as the ranks have told each other"
+            "{problem}; collectives run untuned once ranks next compare a choice with the default"
         ));
         return;
     }

@@ -126,6 +126,7 @@ impl Tuner {
         let mut words = state.decider.block_words(measured);
         if !self.largest(state.comm, &mut words) {
             state.decider.stand_aside(Cause::Agreement);
+            state.repeat = None;
             return Decision::Default;
         }
         state.decider.measure(&self.rules, measured, words, of_call)

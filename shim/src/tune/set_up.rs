@@ -19,7 +19,7 @@ use crate::gpu;
 use crate::library::Pmpi;
 use crate::limits::{Reservation, has_address_space};
 use crate::members::{self, Unknown};
-use crate::switch::switch;
+use crate::switch::{self, switch};
 
 impl Tuner {
     /// Agrees with the other members. Collective; or why all members see that the communicator is not to be tuned. Where
@@ -81,6 +81,10 @@ impl Tuner {
         let (of_ability, rest) = words.split_at(ABILITY_WORDS);
         let (of_hopeless, problem) = rest.split_at(HOPELESS_WORDS);
         if let Some(cause) = Possible::of(problem[0]).cause() {
+            if cause == Cause::Switch {
+                // Other communicators hear it from this rank.
+                switch::hear();
+            }
             return Err(cause);
         }
         let (Ok(of_ability), Ok(of_hopeless)) = (of_ability.try_into(), of_hopeless.try_into())

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! SITE/site.json         which version is in force, and which one a share of the jobs tries
-//! SITE/OFF               while it is there jobs run untuned, running ones from some seconds later on
+//! SITE/OFF               while it is there jobs run untuned, running ones once ranks compare a choice
 //! SITE/colltune.toml     what the site decides over the settings of every version; a person writes it
 //! SITE/versions/NNNNNN/  a version: what `exploit` reads of a database, and tables for the libraries
 //! SITE/modulefiles/      for Lmod and Environment Modules

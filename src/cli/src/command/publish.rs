@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Action::Off => {
             let site = SiteFolder::open(&path)?;
             site.switch_off(args.reason.as_deref().unwrap_or_default())?;
-            let done = "switched off: new jobs run untuned from now on, running ones from their next review on\n";
+            let done = "switched off: new jobs run untuned from now on, running ones once they compare a choice with the default\n";
             (site, done.to_owned())
         }
         Action::On => {
@@ -71,8 +71,8 @@ Examples:
   colltune publish /site/colltune --rollback
       What is on trial is so no more; else the version before the one in force is in force again.
   colltune publish /site/colltune --off --reason \"allreduce hangs on n17\"
-      New jobs run untuned, running ones from their next review on, some 1,000 calls later.
-      `touch /site/colltune/OFF` does the same.
+      New jobs run untuned, running ones once they compare a choice with the default, after 800
+      calls or more. `touch /site/colltune/OFF` does the same.
   colltune publish /site/colltune --list
 
 Jobs need to read the folder and nothing more: `module use /site/colltune/modulefiles; module load

@@ -635,6 +635,31 @@ mod tests {
         Rules::new(terms, library, Telling::Needed)
     }
 
+    #[test]
+    fn rank_0_looks_at_the_switch_where_choices_are_watched() {
+        let polls = |change: &dyn Fn(&mut JobTerms)| {
+            let mut terms = rules().terms;
+            (terms.mode, terms.tables_from) = (Mode::Exploit, TablesFrom::Site);
+            change(&mut terms);
+            terms.polls_switch_every().is_some()
+        };
+        assert!(polls(&|_| {}));
+        assert!(polls(
+            &|terms| terms.settings.reproducible = Reproducible::Fixed
+        ));
+        assert!(!polls(&|terms| terms.tables_from = TablesFrom::Database));
+        assert!(!polls(
+            &|terms| terms.settings.reproducible = Reproducible::Run
+        ));
+        assert!(!polls(
+            &|terms| terms.settings.reproducible = Reproducible::Strict
+        ));
+        assert!(!polls(&|terms| terms.settings.watch = 0.0));
+        assert!(!polls(
+            &|terms| terms.settings.switch_poll_interval = Duration::ZERO
+        ));
+    }
+
     const N_RANKS: u32 = 4;
 
     /// The size of a call whose blocks have 2^31 bytes together; `None` where calls have no size.

@@ -243,7 +243,8 @@ pub static KEYS: &[Key] = &[
         "The share of a cell's calls that `exploit` times with the library's own choice, each beside one with the\n\
          tuned choice, and the most that this may cost: a choice that is no longer faster is not used for the\n\
          rest of the job. Twice as many calls, 144 in a row, run the library's own choices to measure what the choices\n\
-         gain the program (`--summary`). 0 turns both off, and so does `reproducible` \"run\" and \"strict\".",
+         gain the program (`--summary`). 0 turns both off, and so does `reproducible` \"run\" and \"strict\";\n\
+         then a running job does not obey a site's off-switch.",
     ),
     key(
         "hopeless_factor",
@@ -432,7 +433,8 @@ pub static KEYS: &[Key] = &[
         Takes::Time(|settings, time| settings.switch_poll_interval = time),
         Shown::Default("\"10s\""),
         "How often rank 0 of a job that got its tables from a site folder looks whether it was switched off there\n\
-         (`colltune publish --off SITE`); \"0s\": never. The job obeys at its next review, so where watch = 0 never.",
+         (`colltune publish --off SITE`); \"0s\": never. The job obeys when ranks next compare a choice with the default,\n\
+         so never where nothing is compared: watch = 0, a forced variant, `reproducible` \"run\" and \"strict\".",
     ),
 ];
 

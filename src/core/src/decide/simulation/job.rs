@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use super::agent::{Agent, Progress};
 use super::dice;
@@ -186,8 +185,6 @@ impl Builder {
         let site = self.tables_from.is_some() || terms.mode == Mode::Exploit && of(10, 2) == 0;
         if site {
             (terms.mode, terms.tables_from) = (Mode::Exploit, TablesFrom::Site);
-            let every_us = [10, 100, 10_000][of(11, 3) as usize];
-            terms.settings.switch_poll_interval = Duration::from_micros(every_us);
         }
         if terms.mode == Mode::Explore && of(12, 4) == 0 {
             terms.cells.learner = LearnerKind::OmpiCollTune;
