@@ -49,10 +49,21 @@ impl Mechanism {
 /// A bit for each mechanism that is left out. One for the process: only a bench sets it, between its trainings.
 static LEFT_OUT: AtomicU16 = AtomicU16::new(0);
 
-/// Leaves these mechanisms, and no others, out of all trainings from now on.
-pub fn leave_out(mechanisms: &[Mechanism]) {
+/// Leaves these mechanisms, and no others, out of all trainings until what it returns is dropped.
+pub fn leave_out(mechanisms: &[Mechanism]) -> LeftOut {
     let bits = mechanisms.iter().map(|one| 1 << *one as u16).sum();
     LEFT_OUT.store(bits, Ordering::Relaxed);
+    LeftOut
+}
+
+/// Mechanisms are left out while it lives.
+#[must_use]
+pub struct LeftOut;
+
+impl Drop for LeftOut {
+    fn drop(&mut self) {
+        LEFT_OUT.store(0, Ordering::Relaxed);
+    }
 }
 
 pub(crate) fn has(mechanism: Mechanism) -> bool {

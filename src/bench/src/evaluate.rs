@@ -66,7 +66,8 @@ would run when nothing is sampled, `... drawing` what it would draw meanwhile. O
 all together the table has the mean time of a call, and its ratio to the default's, with 95 %
 intervals over runs. Calls without a probability, as of earlier versions, are left out.
 With --ablation the learner colltune stands beside itself without each of its mechanisms, in all
-cells together; \"nothing\" is the same learner with other random numbers.
+cells together in which calls judge both. What jobs recorded was drawn by the whole learner. \"nothing\"
+is the same learner with other random numbers, once. Intervals are those of the judging runs alone.
 
 Examples:
   colltune-bench evaluate --db ./hydra.db
@@ -335,9 +336,9 @@ fn targets(
                 seed: learner.seed,
                 ..Context::first(&settings, library, "any")
             };
-            leave_out(learner.without.as_deref().unwrap_or_default());
+            let left_out = leave_out(learner.without.as_deref().unwrap_or_default());
             let learned = learn(&others, context);
-            leave_out(&[]);
+            drop(left_out);
             match learned {
                 Ok(learned) => {
                     target

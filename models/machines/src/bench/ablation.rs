@@ -113,10 +113,8 @@ pub(super) fn table(
     for kind in kinds(scope) {
         let live = |name: &str, without: &[Mechanism]| {
             progress(&format!("{}: without {name}", kind.name));
-            leave_out(without);
-            let lived = kind.trial.live(&[PRODUCT]).remove(0);
-            leave_out(&[]);
-            lived
+            let _left_out = leave_out(without);
+            kind.trial.live(&[PRODUCT]).remove(0)
         };
         let mut lived: Vec<Lived> = vec![live("nothing", &[])];
         lived.extend(tried.iter().map(|(name, without)| live(name, without)));

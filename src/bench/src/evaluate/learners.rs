@@ -1,6 +1,6 @@
 //! Which learners are judged, and the learner colltune without each of its mechanisms beside the whole one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use colltune_core::settings::LearnerKind;
 use colltune_models::ablation::Mechanism;
@@ -41,8 +41,11 @@ pub(super) struct Ablated {
     /// What is run when nothing is sampled, and what is drawn meanwhile: its time over the whole learner's.
     pub(super) choice: Option<Range>,
     pub(super) drawing: Option<Range>,
-    /// Parts and cells with another choice.
+    /// Calls of the cells in which the choices of both are judged.
+    pub(super) calls: usize,
+    /// Parts and cells with another choice, and with other probabilities of what is drawn.
     pub(super) other_choices: usize,
+    pub(super) other_draws: usize,
 }
 
 /// The parts of the learner beside the whole one.
@@ -53,25 +56,31 @@ pub(super) fn ablated(trials: &[Trial], targets: &[Target]) -> Vec<Ablated> {
         return Vec::new();
     };
     let beside = |part: &[Shares], whole: &[Shares]| {
-        let found = evaluate(
+        evaluate(
             trials,
             |trial| share(part, trial),
             |trial| share(whole, trial),
-        );
-        found.ratio.map(|ratio| range(ratio, 1.0))
+        )
+    };
+    let others = |part: &[Shares], whole: &[Shares]| {
+        let by_part = part.iter().zip(whole).map(|(part, whole)| {
+            let cells: BTreeSet<&usize> = part.keys().chain(whole.keys()).collect();
+            let differs = |cell: &&&usize| part.get(cell) != whole.get(cell);
+            cells.iter().filter(differs).count()
+        });
+        by_part.sum()
     };
     let parts = targets.iter().filter(|one| one.learner.without.is_some());
     let row = |part: &Target| {
-        let by_part = part.choice.iter().zip(&whole.choice);
-        let other = by_part.map(|(part, whole)| {
-            let differs = |(cell, best): &(&usize, &Vec<(u16, f64)>)| whole.get(cell) != Some(best);
-            part.iter().filter(differs).count()
-        });
+        let choice = beside(&part.choice, &whole.choice);
+        let drawing = beside(&part.draws, &whole.draws);
         Ablated {
             left_out: part.learner.name(),
-            choice: beside(&part.choice, &whole.choice),
-            drawing: beside(&part.draws, &whole.draws),
-            other_choices: other.sum(),
+            calls: choice.calls,
+            choice: choice.ratio.map(|ratio| range(ratio, 1.0)),
+            drawing: drawing.ratio.map(|ratio| range(ratio, 1.0)),
+            other_choices: others(&part.choice, &whole.choice),
+            other_draws: others(&part.draws, &whole.draws),
         }
     };
     parts.map(row).collect()
@@ -98,17 +107,21 @@ pub(super) fn text(rows: &[Ablated]) -> String {
     }
     let head = [
         "left out",
+        "calls",
         "its choice's time over the whole learner's",
         "drawing",
         "other choices",
+        "other draws",
     ];
     let rows = rows.iter().map(|row| {
         let [choice, drawing] = [&row.choice, &row.drawing].map(|one| told(one, 4));
         vec![
             row.left_out.clone(),
+            row.calls.to_string(),
             choice,
             drawing,
             row.other_choices.to_string(),
+            row.other_draws.to_string(),
         ]
     });
     table(&head, &rows.collect::<Vec<_>>())
