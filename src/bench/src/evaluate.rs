@@ -66,8 +66,9 @@ would run when nothing is sampled, `... drawing` what it would draw meanwhile. O
 all together the table has the mean time of a call, and its ratio to the default's, with 95 %
 intervals over runs. Calls without a probability, as of earlier versions, are left out.
 With --ablation the learner colltune stands beside itself without each of its mechanisms, in all
-cells together in which calls judge both. What jobs recorded was drawn by the whole learner. \"nothing\"
-is the same learner with other random numbers, once. Intervals are those of the judging runs alone.
+cells together in which calls judge both. What jobs recorded was drawn by the whole learner.
+\"nothing\" is the same learner with other random numbers, once. Intervals are those of the judging
+runs alone.
 
 Examples:
   colltune-bench evaluate --db ./hydra.db
