@@ -7,21 +7,7 @@
  * Prints "ok" when every result is right. */
 #include "control.h"
 #include "step.h"
-#ifdef OPEN_MPI
-#include <mpi-ext.h>
-#endif
-
-#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
-#define INIT(name) MPI_##name##_init
-#else
-#define INIT(name) MPIX_##name##_init
-#endif
-
-#ifdef MPICH_VERSION
-#define IS_MPICH 1
-#else
-#define IS_MPICH 0
-#endif
+#include "persistent.h"
 
 enum { MOST = 20000, RANKS_MOST = 16 };
 static long s[MOST * RANKS_MOST], r[MOST * RANKS_MOST], wanted[MOST * RANKS_MOST], sums[2 * MOST];

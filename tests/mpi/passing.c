@@ -9,21 +9,7 @@
 #include <pthread.h>
 
 #include "step.h"
-#ifdef OPEN_MPI
-#include <mpi-ext.h>
-#endif
-
-#if MPI_VERSION >= 4
-#define INIT(name) MPI_##name##_init
-#else
-#define INIT(name) MPIX_##name##_init
-#endif
-
-#ifdef MPICH_VERSION
-#define IS_MPICH 1
-#else
-#define IS_MPICH 0
-#endif
+#include "persistent.h"
 
 enum { N = 24, WAYS = 8, THREADS = 3, ALL = STEPS + 5, MESSAGES = 2 };
 
